@@ -1,0 +1,13 @@
+#include "bindings/open.h"
+
+#include <lauxlib.h>
+
+static const luaL_Reg modules[] = {
+  {NULL, NULL},
+};
+
+void open_modules(lua_State *L) {
+  luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
+  luaL_setfuncs(L, modules, 0);
+  lua_pop(L, 1);
+}

@@ -1,0 +1,9 @@
+#ifndef BINDINGS_OPEN_H
+#define BINDINGS_OPEN_H
+
+#include <lua.h>
+
+/* Puts every module into package.preload; none is opened until a script requires it. */
+void open_modules(lua_State *L);
+
+#endif

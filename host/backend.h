@@ -1,0 +1,207 @@
+#ifndef HOST_BACKEND_H
+#define HOST_BACKEND_H
+
+/* The one wall that matters: what a backend gives, in the vendor's own types, signatures
+   and result codes. A NULL member means "not supported here". */
+
+#include "host/abi_cuda.h"
+#include "host/abi_nccl.h"
+#include "host/err.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Element i of a pattern is (start + step * i) mod modulus, as an integer in the dtype. */
+struct pattern {
+  uint64_t start, step, modulus;
+};
+
+/* Elements of `a` against those of `b`, or against `value` where b is 0. Two elements
+   agree if they are equal, both NaN, or |x - y| <= tolerance * max(|x|, |y|). */
+struct compare {
+  CUdeviceptr a, b;
+  size_t count;
+  ncclDataType_t type;
+  uint64_t value; /* the element's bits, in the low bytes */
+  double tolerance;
+};
+
+struct mismatch {
+  uint64_t count;
+  uint64_t first; /* index of the first one; undefined if count is 0 */
+};
+
+/* A device: the CUDA driver API, where a "device" may be a share of the CPU. */
+struct device_api {
+  const char *name; /* "cuda" or "cpu" */
+
+  /* Not the vendor's. `load` makes every other member usable, once; `library` NULL means:
+     search. `library_path` is the file that answers, for the record. */
+  int (*load)(const char *library, struct err *e);
+  const char *(*library_path)(void);
+  CUresult (*fill)(CUdeviceptr dst, size_t count, size_t element_bytes, uint64_t bits,
+                   CUstream stream);
+  CUresult (*fill_pattern)(CUdeviceptr dst, size_t count, ncclDataType_t type,
+                           const struct pattern *p, CUstream stream);
+  /* Waits for the stream; the answer is in host memory. */
+  CUresult (*compare)(const struct compare *what, struct mismatch *out, CUstream stream);
+  CUresult (*spin)(unsigned microseconds, CUstream stream);
+
+  CUresult (*init)(unsigned flags);
+  CUresult (*driver_get_version)(int *version);
+  CUresult (*get_error_name)(CUresult rc, const char **name);
+  CUresult (*get_error_string)(CUresult rc, const char **text);
+  CUresult (*device_get_count)(int *count);
+  CUresult (*device_get)(CUdevice *device, int ordinal);
+  CUresult (*device_get_name)(char *name, int bytes, CUdevice device);
+  CUresult (*device_get_uuid)(CUuuid *uuid, CUdevice device);
+  CUresult (*device_get_attribute)(int *value, int attribute, CUdevice device);
+  CUresult (*device_get_pci_bus_id)(char *id, int bytes, CUdevice device);
+  CUresult (*device_total_mem)(size_t *bytes, CUdevice device);
+  CUresult (*primary_ctx_retain)(CUcontext *ctx, CUdevice device);
+  CUresult (*primary_ctx_release)(CUdevice device);
+  CUresult (*ctx_set_current)(CUcontext ctx);
+  CUresult (*ctx_get_current)(CUcontext *ctx);
+  CUresult (*ctx_synchronize)(void);
+
+  CUresult (*mem_get_info)(size_t *free_bytes, size_t *total_bytes);
+  CUresult (*mem_alloc)(CUdeviceptr *ptr, size_t bytes);
+  CUresult (*mem_free)(CUdeviceptr ptr);
+  CUresult (*mem_host_alloc)(void **ptr, size_t bytes, unsigned flags);
+  CUresult (*mem_free_host)(void *ptr);
+  CUresult (*memcpy_htod)(CUdeviceptr dst, const void *src, size_t bytes);
+  CUresult (*memcpy_dtoh)(void *dst, CUdeviceptr src, size_t bytes);
+  CUresult (*memcpy_htod_async)(CUdeviceptr dst, const void *src, size_t bytes,
+                                CUstream stream);
+  CUresult (*memcpy_dtoh_async)(void *dst, CUdeviceptr src, size_t bytes, CUstream stream);
+  CUresult (*memcpy_dtod_async)(CUdeviceptr dst, CUdeviceptr src, size_t bytes,
+                                CUstream stream);
+  CUresult (*memset_d8_async)(CUdeviceptr dst, unsigned char value, size_t count,
+                              CUstream stream);
+
+  CUresult (*stream_create_with_priority)(CUstream *stream, unsigned flags, int priority);
+  CUresult (*stream_destroy)(CUstream stream);
+  CUresult (*stream_synchronize)(CUstream stream);
+  CUresult (*stream_query)(CUstream stream);
+  CUresult (*stream_wait_event)(CUstream stream, CUevent event, unsigned flags);
+  CUresult (*stream_begin_capture)(CUstream stream, int mode);
+  CUresult (*stream_end_capture)(CUstream stream, CUgraph *graph);
+  CUresult (*ctx_get_stream_priority_range)(int *least, int *greatest);
+
+  CUresult (*event_create)(CUevent *event, unsigned flags);
+  CUresult (*event_destroy)(CUevent event);
+  CUresult (*event_record)(CUevent event, CUstream stream);
+  CUresult (*event_query)(CUevent event);
+  CUresult (*event_synchronize)(CUevent event);
+  CUresult (*event_elapsed_time)(float *milliseconds, CUevent start, CUevent end);
+
+  CUresult (*graph_instantiate)(CUgraphExec *exec, CUgraph graph, unsigned long long flags);
+  CUresult (*graph_launch)(CUgraphExec exec, CUstream stream);
+  CUresult (*graph_exec_destroy)(CUgraphExec exec);
+  CUresult (*graph_destroy)(CUgraph graph);
+
+  CUresult (*module_load_data)(CUmodule *module, const void *image);
+  CUresult (*module_unload)(CUmodule module);
+  CUresult (*module_get_function)(CUfunction *function, CUmodule module, const char *name);
+  CUresult (*launch_kernel)(CUfunction f, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                            unsigned block_x, unsigned block_y, unsigned block_z,
+                            unsigned shared_bytes, CUstream stream, void **arguments,
+                            void **extra);
+  CUresult (*range_push)(const char *text);
+  CUresult (*range_pop)(void);
+};
+
+/* The collectives: NCCL. Where a library is too old for a function, its member is NULL. */
+struct coll_api {
+  const char *name; /* "nccl" or "cpu" */
+
+  int (*load)(const char *library, struct err *e);
+  const char *(*library_path)(void);
+  /* Set by the host before the first communicator: told from a worker thread that the
+     op_count-th operation (from 0, in enqueue order) of `comm` is complete. Only the
+     CPU backend calls it; a GPU's completions are known when a stream has been waited for.
+   */
+  void (*completed)(ncclComm_t comm, uint64_t op_count);
+
+  ncclResult_t (*get_version)(int *version);
+  ncclResult_t (*get_unique_id)(ncclUniqueId *id);
+  const char *(*get_error_string)(ncclResult_t rc);
+  const char *(*get_last_error)(ncclComm_t comm);
+
+  ncclResult_t (*comm_init_rank)(ncclComm_t *comm, int nranks, ncclUniqueId id, int rank);
+  ncclResult_t (*comm_init_rank_config)(ncclComm_t *comm, int nranks, ncclUniqueId id,
+                                        int rank, ncclConfig_t *config);
+  ncclResult_t (*comm_init_all)(ncclComm_t *comms, int ndev, const int *devices);
+  ncclResult_t (*comm_finalize)(ncclComm_t comm);
+  ncclResult_t (*comm_destroy)(ncclComm_t comm);
+  ncclResult_t (*comm_abort)(ncclComm_t comm);
+  ncclResult_t (*comm_split)(ncclComm_t comm, int color, int key, ncclComm_t *newcomm,
+                             ncclConfig_t *config);
+  ncclResult_t (*comm_shrink)(ncclComm_t comm, int *exclude, int exclude_count,
+                              ncclComm_t *newcomm, ncclConfig_t *config, int flags);
+  ncclResult_t (*comm_get_async_error)(ncclComm_t comm, ncclResult_t *async_error);
+  ncclResult_t (*comm_count)(const ncclComm_t comm, int *count);
+  ncclResult_t (*comm_cu_device)(const ncclComm_t comm, int *device);
+  ncclResult_t (*comm_user_rank)(const ncclComm_t comm, int *rank);
+
+  ncclResult_t (*mem_alloc)(void **ptr, size_t bytes);
+  ncclResult_t (*mem_free)(void *ptr);
+  ncclResult_t (*comm_register)(const ncclComm_t comm, void *buffer, size_t bytes,
+                                void **handle);
+  ncclResult_t (*comm_deregister)(const ncclComm_t comm, void *handle);
+  ncclResult_t (*comm_window_register)(ncclComm_t comm, void *buffer, size_t bytes,
+                                       ncclWindow_t *window, int flags);
+  ncclResult_t (*comm_window_deregister)(ncclComm_t comm, ncclWindow_t window);
+  ncclResult_t (*red_op_create_pre_mul_sum)(ncclRedOp_t *op, void *scalar,
+                                            ncclDataType_t type,
+                                            ncclScalarResidence_t residence,
+                                            ncclComm_t comm);
+  ncclResult_t (*red_op_destroy)(ncclRedOp_t op, ncclComm_t comm);
+
+  ncclResult_t (*all_reduce)(const void *send, void *recv, size_t count,
+                             ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm,
+                             CUstream stream);
+  ncclResult_t (*reduce)(const void *send, void *recv, size_t count, ncclDataType_t type,
+                         ncclRedOp_t op, int root, ncclComm_t comm, CUstream stream);
+  ncclResult_t (*broadcast)(const void *send, void *recv, size_t count, ncclDataType_t type,
+                            int root, ncclComm_t comm, CUstream stream);
+  ncclResult_t (*reduce_scatter)(const void *send, void *recv, size_t recv_count,
+                                 ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm,
+                                 CUstream stream);
+  ncclResult_t (*all_gather)(const void *send, void *recv, size_t send_count,
+                             ncclDataType_t type, ncclComm_t comm, CUstream stream);
+  /* From 2.28; a backend on an older library composes them from send and recv. */
+  ncclResult_t (*all_to_all)(const void *send, void *recv, size_t count,
+                             ncclDataType_t type, ncclComm_t comm, CUstream stream);
+  ncclResult_t (*gather)(const void *send, void *recv, size_t count, ncclDataType_t type,
+                         int root, ncclComm_t comm, CUstream stream);
+  ncclResult_t (*scatter)(const void *send, void *recv, size_t count, ncclDataType_t type,
+                          int root, ncclComm_t comm, CUstream stream);
+  ncclResult_t (*send)(const void *buffer, size_t count, ncclDataType_t type, int peer,
+                       ncclComm_t comm, CUstream stream);
+  ncclResult_t (*recv)(void *buffer, size_t count, ncclDataType_t type, int peer,
+                       ncclComm_t comm, CUstream stream);
+  ncclResult_t (*group_start)(void);
+  ncclResult_t (*group_end)(void);
+};
+
+extern struct device_api cuda_device, cpu_device;
+extern struct coll_api cuda_coll, cpu_coll;
+
+/* Which backend this process uses. "auto" is cuda where a driver and a GPU node are found,
+   else cpu. Nothing is initialised, so forking stays possible. -1: not a backend's name. */
+int backend_choose(const char *name, const char *nccl_library, struct err *e);
+
+/* The chosen backend's name, "cuda" or "cpu", with "auto" resolved; nothing is loaded. */
+const char *backend_name(void);
+
+/* How many devices there seem to be, without initialising one: GPU nodes filtered by
+   CUDA_VISIBLE_DEVICES, or the CPU backend's device count. */
+int backend_device_guess(void);
+
+/* The chosen backend's tables, loaded on the first call; NULL with *e filled if a library
+   is missing. From then on this process may not fork (host/forkable.h). */
+const struct device_api *backend_device(struct err *e);
+const struct coll_api *backend_coll(struct err *e);
+
+#endif
