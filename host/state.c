@@ -44,9 +44,32 @@ static void add_searcher(lua_State *L) {
   lua_pop(L, 2);
 }
 
+/* os.exit(code [, close]): as in Lua, but the state is closed unless close is false, so
+   that finalizers run: ranks, files and communicators end in order. */
+static int exit_closing(lua_State *L) {
+  lua_settop(L, 2);
+  if (lua_isnil(L, 2)) {
+    lua_pushboolean(L, 1);
+    lua_replace(L, 2);
+  }
+  lua_pushvalue(L, lua_upvalueindex(1));
+  lua_insert(L, 1);
+  lua_call(L, 2, 0);
+  return 0;
+}
+
+static void wrap_exit(lua_State *L) {
+  lua_getglobal(L, "os");
+  lua_getfield(L, -1, "exit");
+  lua_pushcclosure(L, exit_closing, 1);
+  lua_setfield(L, -2, "exit");
+  lua_pop(L, 1);
+}
+
 void state_open(lua_State *L) {
   luaL_openlibs(L);
   add_searcher(L);
+  wrap_exit(L);
 }
 
 int state_traceback(lua_State *L) {

@@ -1,0 +1,9 @@
+#ifndef HOST_REPL_H
+#define HOST_REPL_H
+
+#include <lua.h>
+
+/* Reads, evaluates and prints until the end of the input. */
+void repl_run(lua_State *L);
+
+#endif
