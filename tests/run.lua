@@ -1,4 +1,5 @@
---- Runs one luaunit file: nclua tests/run.lua tests/bindings/test_stats.lua [luaunit options]
+--- Runs one luaunit file:
+--- nclua tests/run.lua tests/bindings/test_stats.lua [luaunit options]
 --- A file that runs no test fails; a skipped test prints its reason.
 package.path = "tests/?.lua;/usr/share/lua/5.4/?.lua;" .. package.path
 local luaunit = require("luaunit")
