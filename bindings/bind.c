@@ -10,15 +10,57 @@ int bind_fail(lua_State *L, const struct err *e) {
   return 3;
 }
 
+/* With __index on top of the stack, finishes the new metatable below it. */
+static void finish_type(lua_State *L, const luaL_Reg *meta) {
+  lua_setfield(L, -2, "__index");
+  luaL_setfuncs(L, meta, 0);
+  lua_pushliteral(L, "protected"); /* scripts cannot take a __gc out and call it */
+  lua_setfield(L, -2, "__metatable");
+}
+
+static void push_functions(lua_State *L, const luaL_Reg *functions) {
+  lua_newtable(L);
+  luaL_setfuncs(L, functions, 0);
+}
+
 void bind_type(lua_State *L, const char *name, const luaL_Reg *meta,
                const luaL_Reg *methods) {
   if (luaL_newmetatable(L, name)) {
-    luaL_setfuncs(L, meta, 0);
-    lua_newtable(L);
-    luaL_setfuncs(L, methods, 0);
-    lua_setfield(L, -2, "__index");
-    lua_pushliteral(L, "protected"); /* scripts cannot take a __gc out and call it */
-    lua_setfield(L, -2, "__metatable");
+    push_functions(L, methods);
+    finish_type(L, meta);
+  }
+  lua_pop(L, 1);
+}
+
+/* The upvalues of a type's __index. */
+enum { METHODS = 1, FIELDS, TYPE_NAME };
+
+static int member_error(lua_State *L) {
+  const char *key = luaL_tolstring(L, 2, NULL);
+  const char *name = lua_tostring(L, lua_upvalueindex(TYPE_NAME));
+  return luaL_error(L, "%s has no field '%s'", name, key);
+}
+
+/* A C function, for fields need the instance; methods still cost but one table look-up. */
+static int index_member(lua_State *L) {
+  lua_settop(L, 2);
+  lua_pushvalue(L, 2);
+  if (lua_rawget(L, lua_upvalueindex(METHODS)) != LUA_TNIL) return 1;
+  lua_pushvalue(L, 2);
+  lua_rawget(L, lua_upvalueindex(FIELDS));
+  const lua_CFunction field = lua_tocfunction(L, -1);
+  lua_settop(L, 2);
+  return field ? field(L) : member_error(L);
+}
+
+void bind_type_fields(lua_State *L, const char *name, const luaL_Reg *meta,
+                      const luaL_Reg *methods, const luaL_Reg *fields) {
+  if (luaL_newmetatable(L, name)) {
+    push_functions(L, methods);
+    push_functions(L, fields);
+    lua_pushstring(L, name);
+    lua_pushcclosure(L, index_member, 3);
+    finish_type(L, meta);
   }
   lua_pop(L, 1);
 }

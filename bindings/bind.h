@@ -21,6 +21,12 @@ int bind_fail(lua_State *L, const struct err *e);
 void bind_type(lua_State *L, const char *name, const luaL_Reg *meta,
                const luaL_Reg *methods);
 
+/* The same for a type whose instances also have fields: each row of `fields` is a function
+   of (self) that returns its value. Methods are found first; any other name raises
+   "TYPE has no field 'NAME'". */
+void bind_type_fields(lua_State *L, const char *name, const luaL_Reg *meta,
+                      const luaL_Reg *methods, const luaL_Reg *fields);
+
 /* An integer argument (3.0 is one, 3.5 is not) within [min, max]. */
 size_t bind_checksize(lua_State *L, int arg, size_t min, size_t max);
 lua_Integer bind_checkrange(lua_State *L, int arg, lua_Integer min, lua_Integer max);
