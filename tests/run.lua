@@ -4,12 +4,14 @@
 package.path = "tests/?.lua;/usr/share/lua/5.4/?.lua;" .. package.path
 local luaunit = require("luaunit")
 
-local file = assert(arg[1], "usage: nclua tests/run.lua FILE [luaunit options]")
+-- What is left of `arg` is luaunit's own command line.
+local file = table.remove(arg, 1)
+assert(file, "usage: nclua tests/run.lua FILE [luaunit options]")
 dofile(file)
 
 local runner = luaunit.LuaUnit.new()
 runner:setOutputType("text")
-local failed = runner:runSuite(table.unpack(arg, 2))
+local failed = runner:runSuite()
 local result = runner.result
 for _, test in ipairs(result.skippedTests) do
   print(("skipped: %s: %s"):format(test.testName, test.msg))
