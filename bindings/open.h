@@ -6,4 +6,7 @@
 /* Puts every module into package.preload; none is opened until a script requires it. */
 void open_modules(lua_State *L);
 
+/* Each in the file of its name. */
+int luaopen_nclua_stats(lua_State *L);
+
 #endif
