@@ -3,6 +3,7 @@
 #include <lauxlib.h>
 
 static const luaL_Reg modules[] = {
+  {"nclua.process", luaopen_nclua_process},
   {"nclua.stats", luaopen_nclua_stats},
   {NULL, NULL},
 };

@@ -8,5 +8,6 @@ void open_modules(lua_State *L);
 
 /* Each in the file of its name. */
 int luaopen_nclua_stats(lua_State *L);
+int luaopen_nclua_process(lua_State *L);
 
 #endif
