@@ -100,9 +100,8 @@ struct buffer *cuda_checkbuffer(lua_State *L, int arg);
    closed or belongs to another device. */
 CUstream cuda_optstream(lua_State *L, int arg, int device);
 
-/* The element on the stack as the bits of one element; raises, naming `what`, if it is no
-   number or does not fit. */
-uint64_t cuda_checkelement(lua_State *L, int arg, ncclDataType_t type, const char *what);
+/* A number argument as the bits of one element; raises if it does not fit in the type. */
+uint64_t cuda_checkelement(lua_State *L, int arg, ncclDataType_t type);
 
 /* Captures. The graph that a capture makes owns what took part in it: it keeps those
    objects alive, and closing one of them closes the graph.

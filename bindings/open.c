@@ -1,8 +1,11 @@
 #include "bindings/open.h"
 
+#include "bindings/cuda.h"
+
 #include <lauxlib.h>
 
 static const luaL_Reg modules[] = {
+  {"nclua.cuda", luaopen_nclua_cuda},
   {"nclua.process", luaopen_nclua_process},
   {"nclua.stats", luaopen_nclua_stats},
   {NULL, NULL},

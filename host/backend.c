@@ -1,5 +1,7 @@
 #include "host/backend.h"
 
+#include "host/forkable.h"
+
 #include <dirent.h>
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -71,6 +73,7 @@ const struct device_api *backend_device(struct err *e) {
   if (loaded) return loaded;
   struct device_api *api = is_cuda() ? &cuda_device : &cpu_device;
   if (api->load(NULL, e)) return NULL;
+  forkable_hold("a device in use (use devices, streams and buffers inside the ranks only)");
   loaded = api;
   return api;
 }
