@@ -5,6 +5,9 @@
 #include <lauxlib.h>
 
 static const luaL_Reg modules[] = {
+  {"cjson", open_cjson},
+  {"cjson.safe", open_cjson_safe},
+  {"lfs", open_lfs},
   {"nclua.cuda", luaopen_nclua_cuda},
   {"nclua.process", luaopen_nclua_process},
   {"nclua.stats", luaopen_nclua_stats},

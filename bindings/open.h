@@ -7,6 +7,9 @@
 void open_modules(lua_State *L);
 
 /* Each in the file of its name. */
+int open_cjson(lua_State *L);
+int open_cjson_safe(lua_State *L);
+int open_lfs(lua_State *L);
 int luaopen_nclua_stats(lua_State *L);
 int luaopen_nclua_process(lua_State *L);
 
