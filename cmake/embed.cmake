@@ -32,3 +32,14 @@ function(embed_lua target)
   set_source_files_properties(${out}.S PROPERTIES OBJECT_DEPENDS "${files}")
   target_sources(${target} PRIVATE ${out}.S ${out}.c)
 endfunction()
+
+# embed_text(TARGET SYMBOL FILE): the file's text with a NUL at its end, as
+# `extern const char SYMBOL[];`.
+function(embed_text target symbol file)
+  cmake_path(ABSOLUTE_PATH file BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} NORMALIZE)
+  set(out ${CMAKE_CURRENT_BINARY_DIR}/${symbol}.S)
+  file(CONFIGURE OUTPUT ${out} @ONLY CONTENT
+    "  .section .rodata\n  .globl @symbol@\n  .hidden @symbol@\n@symbol@:\n  .incbin \"@file@\"\n  .byte 0\n  .section .note.GNU-stack,\"\",%progbits\n")
+  set_source_files_properties(${out} PROPERTIES OBJECT_DEPENDS ${file})
+  target_sources(${target} PRIVATE ${out})
+endfunction()

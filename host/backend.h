@@ -31,6 +31,14 @@ struct mismatch {
   uint64_t first; /* index of the first one; undefined if count is 0 */
 };
 
+/* What a compiler made; image, symbol and log are the caller's to free. */
+struct compiled {
+  void *image; /* for module_load_data */
+  size_t bytes;
+  char *symbol; /* for module_get_function */
+  char *log;    /* what the compiler said, warnings too; NULL if nothing */
+};
+
 /* A device: the CUDA driver API, where a "device" may be a share of the CPU. */
 struct device_api {
   const char *name; /* "cuda" or "cpu" */
@@ -46,6 +54,10 @@ struct device_api {
   /* Waits for the stream; the answer is in host memory. */
   CUresult (*compare)(const struct compare *what, struct mismatch *out, CUstream stream);
   CUresult (*spin)(unsigned microseconds, CUstream stream);
+  /* CUDA C++ to machine code for the current device. `kernel` is the kernel's name or an
+     expression such as "axpy<float>". After a failure too, out->log may be filled. */
+  int (*compile)(const char *source, const char *kernel, struct compiled *out,
+                 struct err *e);
 
   CUresult (*init)(unsigned flags);
   CUresult (*driver_get_version)(int *version);
