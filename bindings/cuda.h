@@ -65,7 +65,9 @@ int luaopen_nclua_cuda(lua_State *L);
 struct cuda *cuda_open(lua_State *L, struct err *e);
 
 /* Makes the device's primary context this thread's current one, retaining it at first. One
-   comparison if it is so already. */
+   comparison if it is so already. Whatever allocates in Lua may run a finalizer, which may
+   close any handle and leave another device current: check handles and call this after the
+   last allocation, just before the backend. */
 CUresult cuda_use(struct cuda *c, int device);
 
 /* After a call into NCCL that may have changed the thread's device (comm_init_all). */

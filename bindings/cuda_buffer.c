@@ -35,6 +35,8 @@ static CUresult allocate_nccl(struct buffer *b) {
 }
 
 static CUresult allocate_once(struct buffer *b) {
+  CUresult rc = cuda_use(b->cuda, b->device);
+  if (rc) return rc;
   if (b->is_nccl) return allocate_nccl(b);
   return b->cuda->api->mem_alloc(&b->ptr, allocated_bytes(b));
 }
@@ -45,14 +47,14 @@ enum { MOST_DOOMED_BYTES = 1 << 30 };
    have done, before the device runs out of memory. */
 static CUresult allocate(lua_State *L, struct buffer *b) {
   struct cuda *c = b->cuda;
-  CUresult rc = cuda_use(c, b->device);
-  if (!rc && c->doomed_bytes > MOST_DOOMED_BYTES && !c->holds) {
-    rc = cuda_wait_device(c, b->device, "buffer:new");
+  CUresult rc = CUDA_SUCCESS;
+  if (c->doomed_bytes > MOST_DOOMED_BYTES && !c->holds) {
+    rc = cuda_wait_device(c, b->device, "cuda.buffer");
   }
   if (!rc) rc = allocate_once(b);
   if (rc != CUDA_ERROR_OUT_OF_MEMORY || c->holds) return rc;
   lua_gc(L, LUA_GCCOLLECT);
-  rc = cuda_wait_device(c, b->device, "buffer:new");
+  rc = cuda_wait_device(c, b->device, "cuda.buffer");
   return rc ? rc : allocate_once(b);
 }
 
@@ -101,8 +103,9 @@ static int buffer_slice(lua_State *L) {
   struct buffer *b = cuda_checkbuffer(L, 1);
   const size_t first = bind_checksize(L, 2, 1, b->count + 1) - 1;
   const size_t count = bind_checksize(L, 3, 0, b->count - first);
-  struct buffer *s = lua_newuserdatauv(L, sizeof *s, 1);
   const size_t size = dtype_size(b->type);
+  struct buffer *s = lua_newuserdatauv(L, sizeof *s, 1);
+  cuda_checkbuffer(L, 1); /* the allocation may have run a finalizer that closed it */
   *s = *b;
   s->owner = b->owner ? b->owner : b;
   s->ptr = b->ptr + first * size;
@@ -165,7 +168,7 @@ static const luaL_Reg buffer_methods[] = {
   {"slice", buffer_slice},
   {"fill", cuda_data_fill},
   {"pattern", cuda_data_pattern},
-  {"copy_from", cuda_data_copy_from},
+  {"copy_from", cuda_copy_from},
   {"to_table", cuda_data_to_table},
   {"to_string", cuda_data_to_string},
   {"get", cuda_data_get},

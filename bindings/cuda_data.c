@@ -12,7 +12,7 @@
 /* Pushes the reason and returns false if the value at `index` is no element of the type. A
    u64 takes all 64 bits of a Lua integer: -1 is the largest one, as in 0xffffffffffffffff.
  */
-static bool element_bits(lua_State *L, int index, ncclDataType_t type, uint64_t *bits) {
+bool cuda_element(lua_State *L, int index, ncclDataType_t type, uint64_t *bits) {
   bool fits = false;
   if (lua_type(L, index) != LUA_TNUMBER) {
     lua_pushfstring(L, "expected a number, got %s", luaL_typename(L, index));
@@ -34,7 +34,7 @@ static bool element_bits(lua_State *L, int index, ncclDataType_t type, uint64_t 
 
 uint64_t cuda_checkelement(lua_State *L, int arg, ncclDataType_t type) {
   uint64_t bits = 0;
-  if (!element_bits(L, arg, type, &bits)) luaL_argerror(L, arg, lua_tostring(L, -1));
+  if (!cuda_element(L, arg, type, &bits)) luaL_argerror(L, arg, lua_tostring(L, -1));
   return bits;
 }
 
@@ -54,36 +54,35 @@ static void push_element(lua_State *L, ncclDataType_t type, const char *at) {
   }
 }
 
-/* Waits for what the device was given before, whatever the stream. */
-static void settle(lua_State *L, struct buffer *b, const char *what) {
+void cuda_settle(lua_State *L, const struct buffer *b, const char *what) {
   struct cuda *c = b->cuda;
   cuda_check_may_wait(L, c, what);
-  cuda_enter(L, c, b->device, what);
-  if (!c->is_busy[b->device]) return;
-  CUresult rc = cuda_wait_device(c, b->device, what);
+  CUresult rc = CUDA_SUCCESS;
+  if (c->is_busy[b->device]) rc = cuda_wait_device(c, b->device, what);
+  if (!rc) rc = cuda_use(c, b->device);
   if (rc) cuda_raise(L, c, what, rc);
 }
 
-/* The stream for work on the buffer at index 1, ready to be given to the backend. */
-static CUstream begin(lua_State *L, struct buffer *b, int stream_arg, const char *what) {
+CUstream cuda_begin(lua_State *L, const struct buffer *b, int stream_arg,
+                    const char *what) {
+  cuda_checkbuffer(L, 1); /* a finalizer may have closed it since the last check */
   CUstream stream = cuda_optstream(L, stream_arg, b->device);
   if (stream) {
     cuda_enter(L, b->cuda, b->device, what);
   } else {
-    settle(L, b, what);
+    cuda_settle(L, b, what);
   }
   cuda_capture_note(L, b->cuda, 1);
   return stream;
 }
 
-/* After the backend's answer; `must_wait` if the work uses memory of this call. Returns the
-   buffer, for chaining. */
-static int end(lua_State *L, struct buffer *b, CUstream stream, const char *what,
-               CUresult rc, bool must_wait) {
+int cuda_end(lua_State *L, const struct buffer *b, CUstream stream, const char *what,
+             CUresult rc, bool must_wait) {
   struct cuda *c = b->cuda;
+  cuda_enqueued(c, b->device);
   if (!rc && (!stream || must_wait)) rc = cuda_wait_stream(c, stream, what);
   if (rc) return cuda_raise(L, c, what, rc);
-  if (stream) cuda_enqueued(c, b->device);
+  if (!stream) c->is_busy[b->device] = false; /* cuda_begin has waited for the rest */
   lua_settop(L, 1);
   return 1;
 }
@@ -91,9 +90,12 @@ static int end(lua_State *L, struct buffer *b, CUstream stream, const char *what
 int cuda_data_fill(lua_State *L) {
   struct buffer *b = cuda_checkbuffer(L, 1);
   const uint64_t bits = cuda_checkelement(L, 2, b->type);
-  CUstream stream = begin(L, b, 3, "fill");
-  CUresult rc = b->cuda->api->fill(b->ptr, b->count, dtype_size(b->type), bits, stream);
-  return end(L, b, stream, "fill", rc, false);
+  CUstream stream = cuda_begin(L, b, 3, "fill");
+  CUresult rc = CUDA_SUCCESS; /* an empty grid would be an error */
+  if (b->count) {
+    rc = b->cuda->api->fill(b->ptr, b->count, dtype_size(b->type), bits, stream);
+  }
+  return cuda_end(L, b, stream, "fill", rc, false);
 }
 
 /* Below these, every integer is exact in the dtype; start + step * i cannot overflow. */
@@ -141,104 +143,18 @@ static struct pattern check_pattern(lua_State *L, int arg, ncclDataType_t type) 
 int cuda_data_pattern(lua_State *L) {
   struct buffer *b = cuda_checkbuffer(L, 1);
   const struct pattern p = check_pattern(L, 2, b->type);
-  CUstream stream = begin(L, b, 3, "pattern");
-  CUresult rc = b->cuda->api->fill_pattern(b->ptr, b->count, b->type, &p, stream);
-  return end(L, b, stream, "pattern", rc, false);
-}
-
-static int copy_host(lua_State *L, struct buffer *b, const void *from) {
-  cuda_check_may_wait(L, b->cuda, "copy_from"); /* its memory is gone at a graph's launch */
-  CUstream stream = begin(L, b, 3, "copy_from");
-  CUresult rc = b->cuda->api->memcpy_htod_async(b->ptr, from, b->bytes, stream);
-  return end(L, b, stream, "copy_from", rc, true);
-}
-
-static int copy_table(lua_State *L, struct buffer *b) {
-  const size_t size = dtype_size(b->type), length = lua_rawlen(L, 2);
-  luaL_argexpected(L, length <= LLONG_MAX, 2, "table");
-  if (length != b->count) {
-    return luaL_error(L,
-                      "copy_from: the table has %I elements, the buffer %I",
-                      (lua_Integer)length,
-                      (lua_Integer)b->count);
-  }
-  char *scratch = lua_newuserdatauv(L, b->bytes, 0);
-  for (size_t i = 0; i < length; i++) {
-    uint64_t bits = 0;
-    lua_rawgeti(L, 2, (lua_Integer)i + 1);
-    if (!element_bits(L, -1, b->type, &bits)) {
-      const char *reason = lua_tostring(L, -1);
-      return luaL_error(L, "copy_from: element %I: %s", (lua_Integer)i + 1, reason);
-    }
-    memcpy(scratch + i * size, &bits, size);
-    lua_pop(L, 1);
-  }
-  return copy_host(L, b, scratch);
-}
-
-static int copy_string(lua_State *L, struct buffer *b) {
-  size_t bytes = 0;
-  const char *from = lua_tolstring(L, 2, &bytes);
-  if (bytes == b->bytes) return copy_host(L, b, from);
-  return luaL_error(L,
-                    "copy_from: the string has %I bytes, the buffer %I",
-                    (lua_Integer)bytes,
-                    (lua_Integer)b->bytes);
-}
-
-static void check_alike(lua_State *L, const struct buffer *a, const struct buffer *b,
-                        const char *what) {
-  if (a->type == b->type && a->count == b->count) return;
-  luaL_error(L,
-             "%s: expected %I elements of %s, got %I of %s",
-             what,
-             (lua_Integer)a->count,
-             dtype_names[a->type],
-             (lua_Integer)b->count,
-             dtype_names[b->type]);
-}
-
-/* Between devices: by way of the host, which needs no peer access. */
-static int copy_device(lua_State *L, struct buffer *b, struct buffer *from) {
-  settle(L, from, "copy_from");
-  void *scratch = lua_newuserdatauv(L, from->bytes, 0);
-  CUresult rc = from->cuda->api->memcpy_dtoh(scratch, from->ptr, from->bytes);
-  if (rc) return cuda_raise(L, b->cuda, "copy_from", rc);
-  return copy_host(L, b, scratch);
-}
-
-static int copy_buffer(lua_State *L, struct buffer *b) {
-  struct buffer *from = cuda_checkbuffer(L, 2);
-  check_alike(L, b, from, "copy_from");
-  if (from->device != b->device) return copy_device(L, b, from);
-  const CUdeviceptr ptr = from->ptr;
-  luaL_argcheck(L,
-                ptr == b->ptr || ptr + b->bytes <= b->ptr || b->ptr + b->bytes <= ptr,
-                2,
-                "the two slices overlap");
-  CUstream stream = begin(L, b, 3, "copy_from");
-  cuda_capture_note(L, b->cuda, 2);
+  CUstream stream = cuda_begin(L, b, 3, "pattern");
   CUresult rc = CUDA_SUCCESS;
-  if (ptr != b->ptr) {
-    rc = b->cuda->api->memcpy_dtod_async(b->ptr, ptr, b->bytes, stream);
+  if (b->count) {
+    rc = b->cuda->api->fill_pattern(b->ptr, b->count, b->type, &p, stream);
   }
-  return end(L, b, stream, "copy_from", rc, false);
-}
-
-int cuda_data_copy_from(lua_State *L) {
-  struct buffer *b = cuda_checkbuffer(L, 1);
-  cuda_optstream(L, 3, b->device); /* wrong arguments first */
-  switch (lua_type(L, 2)) {
-    case LUA_TTABLE: return copy_table(L, b);
-    case LUA_TSTRING: return copy_string(L, b);
-    case LUA_TUSERDATA: return copy_buffer(L, b);
-    default: return luaL_typeerror(L, 2, "table, string or cuda.buffer");
-  }
+  return cuda_end(L, b, stream, "pattern", rc, false);
 }
 
 static void read_bytes(lua_State *L, struct buffer *b, size_t first, size_t bytes,
                        void *into, const char *what) {
-  settle(L, b, what);
+  cuda_checkbuffer(L, 1); /* as in cuda_begin */
+  cuda_settle(L, b, what);
   if (bytes == 0) return;
   CUresult rc = b->cuda->api->memcpy_dtoh(into, b->ptr + first, bytes);
   if (rc) cuda_raise(L, b->cuda, what, rc);
@@ -286,9 +202,21 @@ int cuda_data_set(lua_State *L) {
   const size_t index = bind_checksize(L, 2, 1, b->count) - 1;
   const uint64_t bits = cuda_checkelement(L, 3, b->type);
   const size_t size = dtype_size(b->type);
-  CUstream stream = begin(L, b, 4, "set");
+  CUstream stream = cuda_begin(L, b, 4, "set");
   CUresult rc = b->cuda->api->fill(b->ptr + index * size, 1, size, bits, stream);
-  return end(L, b, stream, "set", rc, false);
+  return cuda_end(L, b, stream, "set", rc, false);
+}
+
+void cuda_check_alike(lua_State *L, const struct buffer *a, const struct buffer *b,
+                      const char *what) {
+  if (a->type == b->type && a->count == b->count) return;
+  luaL_error(L,
+             "%s: expected %I elements of %s, got %I of %s",
+             what,
+             (lua_Integer)a->count,
+             dtype_names[a->type],
+             (lua_Integer)b->count,
+             dtype_names[b->type]);
 }
 
 struct compare_options {
@@ -314,7 +242,7 @@ static struct compare check_compare(lua_State *L, struct buffer *b, double toler
     return what;
   }
   const struct buffer *other = cuda_checkbuffer(L, 2);
-  check_alike(L, b, other, "compare");
+  cuda_check_alike(L, b, other, "compare");
   luaL_argcheck(L, other->device == b->device, 2, "the buffer is on another device");
   what.b = other->ptr;
   return what;
@@ -326,10 +254,10 @@ int cuda_data_compare(lua_State *L) {
   bind_fields(L, 3, compare_fields, &o);
   const struct compare what = check_compare(L, b, o.tolerance);
   cuda_check_may_wait(L, b->cuda, "compare");
-  CUstream stream = begin(L, b, o.stream, "compare");
+  CUstream stream = cuda_begin(L, b, o.stream, "compare");
   struct mismatch found = {0};
   CUresult rc = stream ? cuda_wait_stream(b->cuda, stream, "compare") : CUDA_SUCCESS;
-  if (!rc) rc = b->cuda->api->compare(&what, &found, stream);
+  if (!rc && b->count) rc = b->cuda->api->compare(&what, &found, stream);
   if (rc) return cuda_raise(L, b->cuda, "compare", rc);
   lua_pushinteger(L, (lua_Integer)found.count);
   if (found.count == 0) return 1;

@@ -18,9 +18,10 @@ struct graph {
 
 /* Ends the capture however the function that is captured ends. */
 struct capture {
-  struct cuda *cuda; /* NULL: ended */
+  struct cuda *cuda; /* NULL: not begun, or all over */
   CUstream stream;
   int device;
+  bool is_running; /* in the backend */
 };
 
 static struct graph *check_graph(lua_State *L, int arg) {
@@ -136,88 +137,89 @@ static void add_owners(lua_State *L, int graph, int notes) {
 }
 
 static CUresult end_capture(struct capture *k, CUgraph *graph) {
-  struct cuda *c = k->cuda;
-  k->cuda = NULL;
-  CUresult rc = cuda_use(c, k->device);
-  if (!rc) rc = c->api->stream_end_capture(k->stream, graph);
-  c->is_capturing = false;
-  cuda_unhold(c);
-  return rc;
+  k->is_running = false;
+  CUresult rc = cuda_use(k->cuda, k->device);
+  return rc ? rc : k->cuda->api->stream_end_capture(k->stream, graph);
 }
 
-/* Reached with a capture that runs only if the function failed. */
+/* Also where a capture that succeeded ends: until then its owners may not be destroyed. */
 static int capture_close(lua_State *L) {
   struct capture *k = luaL_checkudata(L, 1, CAPTURE);
   struct cuda *c = k->cuda;
   CUgraph graph = NULL;
-  if (c && !end_capture(k, &graph) && graph) c->api->graph_destroy(graph);
+  if (!c) return 0;
+  if (k->is_running && !end_capture(k, &graph) && graph) c->api->graph_destroy(graph);
+  k->cuda = NULL;
+  c->is_capturing = false;
+  lua_pushnil(L);
+  lua_rawsetp(L, LUA_REGISTRYINDEX, &NOTES);
+  cuda_unhold(c);
   return 0;
 }
 
-static struct capture *push_capture(lua_State *L, const struct stream *s) {
+static struct capture *push_capture(lua_State *L) {
   struct capture *k = lua_newuserdatauv(L, sizeof *k, 0);
-  *k = (struct capture){.stream = s->handle, .device = s->device};
+  *k = (struct capture){0};
   luaL_setmetatable(L, CAPTURE);
   lua_toclose(L, -1);
   return k;
 }
 
-static struct graph *push_graph(lua_State *L, struct cuda *c, int device) {
+static struct graph *push_graph(lua_State *L, const struct stream *s) {
   struct graph *g = lua_newuserdatauv(L, sizeof *g, 1);
-  *g = (struct graph){.cuda = c, .device = device};
+  *g = (struct graph){.cuda = s->cuda, .device = s->device};
   luaL_setmetatable(L, CUDA_GRAPH);
   return g;
 }
 
-static CUresult begin_capture(struct cuda *c, struct capture *k) {
+/* Relaxed: other modes forbid calls, such as allocating, that NCCL and a script may make.
+ */
+static CUresult begin_capture(struct capture *k, const struct stream *s) {
+  struct cuda *c = s->cuda;
   if (!c->api->stream_begin_capture) return CUDA_ERROR_NOT_SUPPORTED;
-  CUresult rc = cuda_use(c, k->device);
-  /* Relaxed: the collector may run a finalizer in mid-capture; it only sweeps what no
-     capture holds, but other modules allocate. */
-  if (!rc) rc = c->api->stream_begin_capture(k->stream, CU_STREAM_CAPTURE_MODE_RELAXED);
+  CUresult rc = cuda_use(c, s->device);
+  if (!rc) rc = c->api->stream_begin_capture(s->handle, CU_STREAM_CAPTURE_MODE_RELAXED);
   if (rc) return rc;
-  k->cuda = c;
+  *k = (struct capture){c, s->handle, s->device, .is_running = true};
   c->is_capturing = true;
   c->is_spoiled = false;
   cuda_hold(c);
   return CUDA_SUCCESS;
 }
 
-static CUresult instantiate(struct graph *g, CUgraph graph) {
-  CUresult rc = g->cuda->api->graph_instantiate(&g->exec, graph, 0);
+static CUresult instantiate(struct capture *k, struct graph *g) {
+  CUgraph graph = NULL;
+  CUresult rc = end_capture(k, &graph);
+  if (rc) return rc;
+  rc = g->cuda->api->graph_instantiate(&g->exec, graph, 0);
   if (rc) g->exec = NULL;
   g->cuda->api->graph_destroy(graph);
   return rc;
 }
 
 int cuda_graph_capture(lua_State *L) {
-  struct stream *s = cuda_checkstream(L, 1);
-  struct cuda *c = s->cuda;
-  enum { FUNCTION = 2, GRAPH, NOTED, GUARD };
+  enum { STREAM = 1, FUNCTION, GRAPH, NOTED, GUARD };
+  struct cuda *c = cuda_checkstream(L, STREAM)->cuda;
   luaL_checktype(L, FUNCTION, LUA_TFUNCTION);
   if (c->is_capturing) return luaL_error(L, "capture: another capture is running");
   lua_settop(L, FUNCTION);
-  struct graph *g = push_graph(L, c, s->device);
+  struct graph *g = push_graph(L, cuda_checkstream(L, STREAM));
   lua_newtable(L);
+  struct capture *k = push_capture(L);
   lua_pushvalue(L, NOTED);
   lua_rawsetp(L, LUA_REGISTRYINDEX, &NOTES);
-  struct capture *k = push_capture(L, s);
-  CUresult rc = begin_capture(c, k);
+  CUresult rc = begin_capture(k, cuda_checkstream(L, STREAM));
   if (rc) return cuda_fail(L, c, "capture", rc);
   lua_pushvalue(L, FUNCTION);
-  lua_pushvalue(L, 1);
+  lua_pushvalue(L, STREAM);
   lua_call(L, 1, 0);
-  CUgraph graph = NULL;
-  rc = end_capture(k, &graph);
-  if (rc || !graph) return cuda_fail(L, c, "capture", rc ? rc : CUDA_ERROR_UNKNOWN);
-  rc = instantiate(g, graph);
+  rc = instantiate(k, g);
   if (rc) return cuda_fail(L, c, "capture", rc);
+  add_owners(L, GRAPH, NOTED);
   if (c->is_spoiled) {
     close_graph(g);
     return luaL_error(L, "capture: something that was captured has been closed");
   }
-  add_owners(L, GRAPH, NOTED);
-  lua_settop(L, GUARD);
   lua_pushvalue(L, GRAPH);
   return 1;
 }
@@ -238,8 +240,8 @@ static void note_owners(lua_State *L, struct graph *g) {
 static int graph_launch(lua_State *L) {
   struct graph *g = check_graph(L, 1);
   CUstream stream = cuda_optstream(L, 2, g->device);
-  cuda_enter(L, g->cuda, g->device, "launch");
   note_owners(L, g);
+  cuda_enter(L, g->cuda, g->device, "launch");
   CUresult rc = g->cuda->api->graph_launch(g->exec, stream);
   if (rc) return cuda_raise(L, g->cuda, "launch", rc);
   cuda_enqueued(g->cuda, g->device);

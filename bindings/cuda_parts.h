@@ -69,10 +69,29 @@ int cuda_time(lua_State *L);
 /* stream:capture(fn) */
 int cuda_graph_capture(lua_State *L);
 
-/* Methods of a buffer that move or look at its elements, for its method table. */
+/* What methods of a buffer at index 1 have in common. `begin` gives the stream for its
+   work, with the device current; `end` takes the backend's answer and returns the buffer
+   for chaining. Without a stream argument the work comes after all that the device was
+   given before, and is done on return; `must_wait`: also with one, for memory of this call
+   is used. */
+CUstream cuda_begin(lua_State *L, const struct buffer *b, int stream_arg, const char *what);
+int cuda_end(lua_State *L, const struct buffer *b, CUstream stream, const char *what,
+             CUresult rc, bool must_wait);
+
+/* Waits for what the buffer's device was given before, and makes it current. */
+void cuda_settle(lua_State *L, const struct buffer *b, const char *what);
+
+/* The bits of the number at `index`; or pushes the reason and returns false. */
+bool cuda_element(lua_State *L, int index, ncclDataType_t type, uint64_t *bits);
+
+/* Raises unless both have the same dtype and count. */
+void cuda_check_alike(lua_State *L, const struct buffer *a, const struct buffer *b,
+                      const char *what);
+
+/* The methods that move or look at elements, for the buffer's method table. */
+int cuda_copy_from(lua_State *L);
 int cuda_data_fill(lua_State *L);
 int cuda_data_pattern(lua_State *L);
-int cuda_data_copy_from(lua_State *L);
 int cuda_data_to_table(lua_State *L);
 int cuda_data_to_string(lua_State *L);
 int cuda_data_get(lua_State *L);

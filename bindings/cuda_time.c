@@ -54,14 +54,19 @@ static int timer_close(lua_State *L) {
   return 0;
 }
 
-static struct timer *push_timer(lua_State *L, struct cuda *c, int device) {
+static struct timer *push_timer(lua_State *L, struct cuda *c) {
   struct timer *t = lua_newuserdatauv(L, sizeof *t, 0);
   *t = (struct timer){.cuda = c};
   luaL_setmetatable(L, TIMER);
   lua_toclose(L, -1);
-  CUresult rc = take(t, device);
-  if (rc) cuda_raise(L, c, "time", rc);
   return t;
+}
+
+static CUresult start(struct timer *t, int device, CUstream stream) {
+  CUresult rc = cuda_use(t->cuda, device);
+  if (!rc) rc = take(t, device);
+  if (!rc) rc = t->cuda->api->event_record(t->pair.start, stream);
+  return rc;
 }
 
 static CUresult finish(struct cuda *c, const struct cuda_timer *pair, CUstream stream,
@@ -74,16 +79,15 @@ static CUresult finish(struct cuda *c, const struct cuda_timer *pair, CUstream s
 }
 
 int cuda_time(lua_State *L) {
-  const struct stream *s = lua_isnoneornil(L, 1) ? NULL : cuda_checkstream(L, 1);
+  struct stream *s = lua_isnoneornil(L, 1) ? NULL : cuda_checkstream(L, 1);
   luaL_checktype(L, 2, LUA_TFUNCTION);
   struct cuda *c = cuda_need(L);
-  const int device = s ? s->device : c->chosen;
-  const CUstream stream = s ? s->handle : NULL;
   cuda_check_may_wait(L, c, "time");
-  cuda_enter(L, c, device, "time");
   lua_settop(L, 2);
-  const struct timer *t = push_timer(L, c, device);
-  CUresult rc = c->api->event_record(t->pair.start, stream);
+  struct timer *t = push_timer(L, c); /* may run a finalizer that closes the stream */
+  const CUstream stream = s ? cuda_checkstream(L, 1)->handle : NULL;
+  const int device = s ? s->device : c->chosen;
+  CUresult rc = start(t, device, stream);
   if (rc) return cuda_raise(L, c, "time", rc);
   cuda_enqueued(c, device);
   lua_pushvalue(L, 2);

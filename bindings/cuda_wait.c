@@ -42,7 +42,7 @@ CUresult cuda_wait_device(struct cuda *c, int device, const char *what) {
   }
   c->is_busy[device] = false;
   cuda_sweep(c);
-  return CUDA_SUCCESS;
+  return cuda_use(c, device); /* the sweep may have left it */
 }
 
 void cuda_check_may_wait(lua_State *L, struct cuda *c, const char *what) {
