@@ -9,8 +9,11 @@ static const luaL_Reg modules[] = {
   {"cjson.safe", open_cjson_safe},
   {"lfs", open_lfs},
   {"nclua.cuda", luaopen_nclua_cuda},
+  {"nclua.embedded", luaopen_nclua_embedded},
+  {"nclua.hash", luaopen_nclua_hash},
   {"nclua.process", luaopen_nclua_process},
   {"nclua.stats", luaopen_nclua_stats},
+  {"nclua.terminal", luaopen_nclua_terminal},
   {NULL, NULL},
 };
 

@@ -11,6 +11,9 @@ int open_cjson(lua_State *L);
 int open_cjson_safe(lua_State *L);
 int open_lfs(lua_State *L);
 int luaopen_nclua_stats(lua_State *L);
+int luaopen_nclua_embedded(lua_State *L);
+int luaopen_nclua_hash(lua_State *L);
 int luaopen_nclua_process(lua_State *L);
+int luaopen_nclua_terminal(lua_State *L);
 
 #endif

@@ -1,0 +1,26 @@
+local embedded = require("nclua.embedded")
+local luaunit = require("luaunit")
+
+TestEmbedded = {}
+
+function TestEmbedded.test_every_name_has_a_source()
+  local names = embedded.names()
+  luaunit.assertTrue(#names > 3)
+  for _, name in ipairs(names) do
+    local text, path = embedded.source(name)
+    luaunit.assertTrue(load(text, "=" .. path, "t") ~= nil, name)
+  end
+end
+
+function TestEmbedded.test_source_is_the_file()
+  local text, path = embedded.source("nclua.csv")
+  luaunit.assertEquals(path, "lib/nclua/csv.lua")
+  local file <close> = assert(io.open(path))
+  luaunit.assertEquals(text, file:read("a"))
+  luaunit.assertNil(embedded.source("nclua.none"))
+  luaunit.assertErrorMsgContains("string expected", embedded.source)
+end
+
+function TestEmbedded.test_version()
+  luaunit.assertStrMatches(embedded.version, "%d+%.%d+%.%d+")
+end

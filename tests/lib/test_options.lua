@@ -1,0 +1,90 @@
+local luaunit = require("luaunit")
+local options = require("nclua.options")
+
+local ROWS = {
+  { "cycles", 10, "measured cycles", min = 1 },
+  { "ratio", 0.5, "a ratio" },
+  { "run_id", "now", "name of the run" },
+  { "largest", "64M", "largest message", kind = "size" },
+  { "cpu_affinity", "0,2", "CPUs", kind = "integers" },
+  { "sections", "all", "sections", kind = "list", choices = { "async", "decode" } },
+  { "mode", "fast", "how", choices = { "fast", "slow" } },
+  { "note", "", "free text" },
+  { "traceback", false, "show the stack" },
+}
+
+local function parse(...)
+  return options.parse("demo", "What it does.", ROWS, { ... })
+end
+
+TestOptions = {}
+
+function TestOptions.test_defaults_give_the_types()
+  luaunit.assertEquals(assert(parse()).values, {
+    cycles = 10, ratio = 0.5, run_id = "now", largest = 64 << 20, cpu_affinity = { 0, 2 },
+    sections = { "all" }, mode = "fast", note = "", traceback = false,
+  })
+end
+
+function TestOptions.test_values()
+  local cases = {
+    { { "--cycles", "3" }, "cycles", 3 },
+    { { "--cycles=3" }, "cycles", 3 },
+    { { "--ratio", "2" }, "ratio", 2 },
+    { { "--run-id", "x y" }, "run_id", "x y" },
+    { { "--largest", "2KiB" }, "largest", 2048 },
+    { { "--cpu-affinity", "1, 3" }, "cpu_affinity", { 1, 3 } },
+    { { "--sections", "decode,async" }, "sections", { "decode", "async" } },
+    { { "--mode", "slow" }, "mode", "slow" },
+    { { "--traceback" }, "traceback", true },
+  }
+  for _, case in ipairs(cases) do
+    luaunit.assertEquals(assert(parse(table.unpack(case[1]))).values[case[2]], case[3])
+  end
+end
+
+function TestOptions.test_wrong_usage_is_one_line()
+  local cases = {
+    { { "--cycle", "3" }, "unknown option '%-%-cycle'%. Did you mean '%-%-cycles'%?" },
+    { { "--cycles", "many" }, "%-%-cycles: expected an integer, got 'many'" },
+    { { "--cycles", "2.5" }, "%-%-cycles: expected an integer" },
+    { { "--cycles", "0" }, "%-%-cycles: expected at least 1, got 0" },
+    { { "--cycles" }, "option '%-%-cycles' requires an argument" },
+    { { "--ratio", "x" }, "%-%-ratio: expected a number" },
+    { { "--largest", "big" }, "%-%-largest: not a size: 'big'" },
+    { { "--cpu-affinity", "0,x" }, "%-%-cpu%-affinity: expected an integer, got 'x'" },
+    { { "--sections", "decod" }, "%-%-sections: unknown 'decod': expected async, decode" },
+    { { "--mode", "quick" }, "%-%-mode: unknown 'quick': expected fast, slow" },
+    { { "extra" }, "too many arguments" },
+  }
+  for _, case in ipairs(cases) do
+    local result, message, code = parse(table.unpack(case[1]))
+    luaunit.assertNil(result, table.concat(case[1], " "))
+    luaunit.assertStrMatches(message, ".*" .. case[2] .. ".*")
+    luaunit.assertNil(message:find("\n"))
+    luaunit.assertEquals(code, "EUSAGE")
+  end
+end
+
+function TestOptions.test_every_option_is_listed()
+  local texts = assert(parse("--largest", "2k", "--traceback")).texts
+  luaunit.assertEquals(#texts, #ROWS)
+  luaunit.assertEquals(texts[1], { "cycles", "10" })
+  luaunit.assertEquals(texts[4], { "largest", "2k" })
+  luaunit.assertEquals(texts[9], { "traceback", "true" })
+end
+
+function TestOptions.test_help_shows_options_and_description()
+  local help = assert(parse("--help")).help
+  local parts = { "What it does.", "--run-id <run_id>", "(default: 64M)", "--traceback" }
+  for _, part in ipairs(parts) do
+    luaunit.assertStrContains(help, part)
+  end
+end
+
+function TestOptions.test_header_of_a_script()
+  local source = "#!/usr/bin/env nclua\n--- One line.\n---\n--- More:\n---   indented\n"
+    .. "local x\n--- no\n"
+  luaunit.assertEquals(options.header(source), "One line.\n\nMore:\n  indented")
+  luaunit.assertEquals(options.header("local x = 1\n"), "")
+end
