@@ -5,6 +5,8 @@
 
 #include "host/abi_cuda.h"
 
+struct CUgraphNode_st;
+
 struct driver {
   int version; /* 13000 is CUDA 13.0 */
   CUresult (*ctx_get_device)(CUdevice *device);
@@ -14,8 +16,9 @@ struct driver {
   CUresult (*memset_d32_async)(CUdeviceptr dst, unsigned value, size_t count,
                                CUstream stream);
   CUresult (*thread_exchange_stream_capture_mode)(int *mode);
-  CUresult (*graph_instantiate_11_0)(CUgraphExec *exec, CUgraph graph, void **error_node,
-                                     char *log, size_t log_bytes);
+  CUresult (*graph_instantiate_11_0)(CUgraphExec *exec, CUgraph graph,
+                                     struct CUgraphNode_st **error_node, char *log,
+                                     size_t log_bytes);
 };
 extern struct driver cuda_driver;
 
