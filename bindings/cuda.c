@@ -202,6 +202,7 @@ static const luaL_Reg functions[] = {
   {"buffer", cuda_buffer_new},
   {"stream", cuda_stream_new},
   {"event", cuda_event_new},
+  {"kernel", cuda_kernel_new},
   {"time", cuda_time},
   {NULL, NULL},
 };
@@ -213,6 +214,7 @@ int luaopen_nclua_cuda(lua_State *L) {
   cuda_stream_type(L);
   cuda_event_type(L);
   cuda_graph_type(L);
+  cuda_kernel_type(L);
   cuda_time_type(L);
   bind_type(L, RANGE, range_meta, range_methods);
   luaL_newlib(L, functions);

@@ -9,6 +9,7 @@
 #define CUDA_STREAM "cuda.stream"
 #define CUDA_EVENT "cuda.event"
 #define CUDA_GRAPH "cuda.graph"
+#define CUDA_KERNEL "cuda.kernel"
 
 struct event {
   struct cuda *cuda;
@@ -17,7 +18,13 @@ struct event {
   bool has_timing, is_recorded;
 };
 
-enum cuda_kind { CUDA_IS_BUFFER, CUDA_IS_NCCL_BUFFER, CUDA_IS_STREAM, CUDA_IS_EVENT };
+enum cuda_kind {
+  CUDA_IS_BUFFER,
+  CUDA_IS_NCCL_BUFFER,
+  CUDA_IS_STREAM,
+  CUDA_IS_EVENT,
+  CUDA_IS_MODULE
+};
 
 /* A native handle that nothing in Lua refers to any more. */
 struct cuda_doomed {
@@ -28,6 +35,7 @@ struct cuda_doomed {
     CUdeviceptr ptr;
     CUstream stream;
     CUevent event;
+    CUmodule module;
   } handle;
 };
 
@@ -58,12 +66,14 @@ void cuda_buffer_type(lua_State *L);
 void cuda_stream_type(lua_State *L);
 void cuda_event_type(lua_State *L);
 void cuda_graph_type(lua_State *L);
+void cuda_kernel_type(lua_State *L);
 void cuda_time_type(lua_State *L);
 
 /* Constructors and functions of the module. */
 int cuda_buffer_new(lua_State *L);
 int cuda_stream_new(lua_State *L);
 int cuda_event_new(lua_State *L);
+int cuda_kernel_new(lua_State *L);
 int cuda_time(lua_State *L);
 
 /* stream:capture(fn) */

@@ -99,6 +99,7 @@ static void destroy(struct cuda *c, const struct cuda_doomed *d) {
     case CUDA_IS_NCCL_BUFFER: free_nccl(d->handle.ptr); break;
     case CUDA_IS_STREAM: c->api->stream_destroy(d->handle.stream); break;
     case CUDA_IS_EVENT: c->api->event_destroy(d->handle.event); break;
+    case CUDA_IS_MODULE: c->api->module_unload(d->handle.module); break;
   }
   c->doomed_bytes -= d->bytes;
 }

@@ -115,6 +115,9 @@ struct device_api {
   CUresult (*module_load_data)(CUmodule *module, const void *image);
   CUresult (*module_unload)(CUmodule module);
   CUresult (*module_get_function)(CUfunction *function, CUmodule module, const char *name);
+  /* From driver 12.4. CUDA_ERROR_INVALID_VALUE: there is no such parameter. */
+  CUresult (*func_get_param_info)(CUfunction f, size_t index, size_t *offset,
+                                  size_t *bytes);
   CUresult (*launch_kernel)(CUfunction f, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                             unsigned block_x, unsigned block_y, unsigned block_z,
                             unsigned shared_bytes, CUstream stream, void **arguments,

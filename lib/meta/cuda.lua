@@ -95,6 +95,17 @@ function cuda.stream(options) end
 ---@return string? code
 function cuda.event(options) end
 
+---Compiles a kernel of CUDA C++ for the current device, by NVRTC, and keeps the machine code
+---in the user's cache folder. The name may be an expression, such as "axpy<float>"; headers
+---of CUDA are found where a toolkit is installed. nil on the CPU backend ("ENOTSUP"), without
+---NVRTC ("no_library"), and where the compiler objects: then the message is its text.
+---@param source string
+---@param name string
+---@return cuda.kernel? kernel
+---@return string? message
+---@return string? code
+function cuda.kernel(source, name) end
+
 ---Device memory. Without a stream argument a method comes after everything the device was
 ---given before, and is done when it returns. With one it is only enqueued there, and the
 ---order with other streams is the script's business. Indices count elements, from 1. Reading
@@ -233,5 +244,29 @@ function graph:launch(stream) end
 
 ---Also `<close>`.
 function graph:close() end
+
+---A kernel of the script's own.
+---@class cuda.kernel
+---@field name string
+---@field device integer
+---@field log string what the compiler said (warnings), often ""
+local kernel = {}
+
+---@class cuda.launch_options
+---@field grid integer|integer[] blocks: one number, or up to three
+---@field block integer|integer[] threads of a block, likewise
+---@field shared_bytes integer? dynamic shared memory; default: 0
+---@field stream cuda.stream? default: the device's; then the kernel is done on return
+
+---Arguments are buffers (their address) and numbers with their type: `{ "i32", 7 }`. Where the
+---driver can tell (12.4), their number and sizes are checked against the kernel's.
+---@param options cuda.launch_options
+---@param ... cuda.buffer|{ [1]: cuda.dtype, [2]: number }
+---@return cuda.kernel self
+function kernel:launch(options, ...) end
+
+---The code is given back as soon as the device has no work any more. Closes graphs that
+---captured a launch. Also `<close>`.
+function kernel:close() end
 
 return cuda
