@@ -77,6 +77,7 @@ static int copy_buffer(lua_State *L, struct buffer *b) {
 int cuda_copy_from(lua_State *L) {
   struct buffer *b = cuda_checkbuffer(L, 1);
   cuda_optstream(L, 3, b->device); /* wrong arguments first */
+  lua_settop(L, 3);                /* scratch memory comes above */
   switch (lua_type(L, 2)) {
     case LUA_TTABLE: return copy_table(L, b);
     case LUA_TSTRING: return copy_string(L, b);
