@@ -1,4 +1,4 @@
---- nclua.cuda on the CPU backend: handles used, closed and collected in the wrong order.
+--- nclua.cuda, on either backend: handles used, closed and collected in the wrong order.
 local cuda = require("nclua.cuda")
 local luaunit = require("luaunit")
 

@@ -1,4 +1,4 @@
---- nclua.cuda on the CPU backend: streams, events, timing, graphs.
+--- nclua.cuda, on either backend: streams, events, timing, graphs.
 local cuda = require("nclua.cuda")
 local luaunit = require("luaunit")
 
