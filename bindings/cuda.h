@@ -5,6 +5,7 @@
    checks, the current device, deferred release, captures. */
 
 #include "host/backend.h"
+#include "host/recorder.h"
 
 #include <lua.h>
 #include <stdbool.h>
@@ -38,6 +39,12 @@ struct cuda {
   int timer_count;
 };
 
+/* What another module made of a buffer's memory, and must undo before that is freed. */
+struct cuda_tie {
+  struct cuda_tie *next, **link;      /* link NULL: in no list */
+  void (*undo)(struct cuda_tie *tie); /* the buffer is closing; it is untied already */
+};
+
 /* A buffer, or a slice of one: then `owner` is the buffer, kept alive by user value 1. */
 struct buffer {
   struct cuda *cuda;
@@ -46,7 +53,8 @@ struct buffer {
   size_t count, bytes;
   ncclDataType_t type;
   int device;
-  bool is_nccl; /* allocated by ncclMemAlloc */
+  bool is_nccl;          /* allocated by ncclMemAlloc */
+  struct cuda_tie *ties; /* of a buffer, not of a slice */
 };
 
 struct stream {
@@ -83,6 +91,13 @@ void cuda_enqueued(struct cuda *c, int device);
 void cuda_hold(struct cuda *c);
 void cuda_unhold(struct cuda *c);
 
+/* Calls fn(data) as soon as no work of the device can use what it frees: now or later, but
+   before memory that is closed afterwards is freed. Never blocks. */
+void cuda_release_later(struct cuda *c, int device, void (*fn)(void *), void *data);
+
+void cuda_tie(struct buffer *b, struct cuda_tie *tie);
+void cuda_untie(struct cuda_tie *tie);
+
 /* Every blocking wait goes through these two, which tell the flight recorder; `what` is a
    static string such as "stream:sync". The device: for all of its streams. */
 CUresult cuda_wait_stream(struct cuda *c, CUstream stream, const char *what);
@@ -112,6 +127,20 @@ uint64_t cuda_checkelement(lua_State *L, int arg, ncclDataType_t type);
    - the closing function of a noted type calls cuda_close_graphs BEFORE it releases
      anything (on hardware, destroying a communicator whose graph lives never returns). */
 void cuda_capture_note(lua_State *L, struct cuda *c, int arg);
+
+/* Operations that a capture took from one object, a communicator: every launch of the graph
+   enqueues them anew, so it advances the object's counter and tells the flight recorder of
+   the last one. */
+struct cuda_captured {
+  uint64_t *op_count; /* in the object, which the graph keeps alive */
+  uint64_t count;
+  struct recorder_op last;
+};
+
+/* The running capture's entry for the object at `arg`, noted now if it is new: only then
+   this allocates. */
+struct cuda_captured *cuda_capture_ops(lua_State *L, int arg, uint64_t *op_count);
+
 void cuda_close_graphs(lua_State *L, struct cuda *c, int arg);
 
 #endif

@@ -81,6 +81,29 @@ int cuda_buffer_new(lua_State *L) {
   return cuda_fail(L, c, "buffer", rc);
 }
 
+void cuda_tie(struct buffer *b, struct cuda_tie *tie) {
+  if (b->owner) b = b->owner;
+  tie->next = b->ties;
+  tie->link = &b->ties;
+  if (b->ties) b->ties->link = &tie->next;
+  b->ties = tie;
+}
+
+void cuda_untie(struct cuda_tie *tie) {
+  if (!tie->link) return;
+  *tie->link = tie->next;
+  if (tie->next) tie->next->link = tie->link;
+  tie->link = NULL;
+}
+
+static void undo_ties(struct buffer *b) {
+  while (b->ties) {
+    struct cuda_tie *tie = b->ties;
+    cuda_untie(tie);
+    tie->undo(tie);
+  }
+}
+
 /* A slice only forgets its address; the buffer is what is released. */
 static int buffer_close(lua_State *L) {
   struct buffer *b = luaL_checkudata(L, 1, CUDA_BUFFER);
@@ -89,6 +112,7 @@ static int buffer_close(lua_State *L) {
   if (!b->owner) cuda_close_graphs(L, b->cuda, 1);
   b->ptr = 0;
   if (b->owner) return 0;
+  undo_ties(b);
   cuda_release(b->cuda,
                &(struct cuda_doomed){
                  .kind = b->is_nccl ? CUDA_IS_NCCL_BUFFER : CUDA_IS_BUFFER,
@@ -107,6 +131,7 @@ static int buffer_slice(lua_State *L) {
   struct buffer *s = lua_newuserdatauv(L, sizeof *s, 1);
   cuda_checkbuffer(L, 1); /* the allocation may have run a finalizer that closed it */
   *s = *b;
+  s->ties = NULL;
   s->owner = b->owner ? b->owner : b;
   s->ptr = b->ptr + first * size;
   s->count = count;

@@ -23,7 +23,8 @@ enum cuda_kind {
   CUDA_IS_NCCL_BUFFER,
   CUDA_IS_STREAM,
   CUDA_IS_EVENT,
-  CUDA_IS_MODULE
+  CUDA_IS_MODULE,
+  CUDA_IS_FOREIGN /* another module's */
 };
 
 /* A native handle that nothing in Lua refers to any more. */
@@ -36,7 +37,9 @@ struct cuda_doomed {
     CUstream stream;
     CUevent event;
     CUmodule module;
+    void *data;
   } handle;
+  void (*fn)(void *data); /* CUDA_IS_FOREIGN */
 };
 
 /* Makes the state's struct, without loading a backend. */

@@ -100,6 +100,7 @@ static void destroy(struct cuda *c, const struct cuda_doomed *d) {
     case CUDA_IS_STREAM: c->api->stream_destroy(d->handle.stream); break;
     case CUDA_IS_EVENT: c->api->event_destroy(d->handle.event); break;
     case CUDA_IS_MODULE: c->api->module_unload(d->handle.module); break;
+    case CUDA_IS_FOREIGN: d->fn(d->handle.data); break;
   }
   c->doomed_bytes -= d->bytes;
 }
@@ -139,6 +140,12 @@ void cuda_release(struct cuda *c, const struct cuda_doomed *doomed) {
   c->doomed[c->doomed_count++] = *doomed;
   c->doomed_bytes += doomed->bytes;
   cuda_sweep(c);
+}
+
+void cuda_release_later(struct cuda *c, int device, void (*fn)(void *), void *data) {
+  cuda_release(c,
+               &(struct cuda_doomed){
+                 .kind = CUDA_IS_FOREIGN, .device = device, .handle.data = data, .fn = fn});
 }
 
 void cuda_hold(struct cuda *c) {
