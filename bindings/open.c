@@ -1,6 +1,7 @@
 #include "bindings/open.h"
 
 #include "bindings/cuda.h"
+#include "bindings/nccl.h"
 
 #include <lauxlib.h>
 
@@ -11,6 +12,7 @@ static const luaL_Reg modules[] = {
   {"nclua.cuda", luaopen_nclua_cuda},
   {"nclua.embedded", luaopen_nclua_embedded},
   {"nclua.hash", luaopen_nclua_hash},
+  {"nclua.nccl", luaopen_nclua_nccl},
   {"nclua.process", luaopen_nclua_process},
   {"nclua.stats", luaopen_nclua_stats},
   {"nclua.terminal", luaopen_nclua_terminal},

@@ -1,0 +1,294 @@
+/* The collectives. Each checks all that NCCL would silently get wrong, then makes one call.
+   This is the hot path: nothing is allocated. */
+
+#include "bindings/bind.h"
+#include "bindings/nccl.h"
+#include "host/dtype.h"
+#include "host/recorder.h"
+
+enum { SEND = 2, RECV = 3 }; /* stack indices of the buffers */
+
+/* A call on its way: what every function below has in common. */
+struct call {
+  struct comm *comm;
+  const char *function;
+  CUstream stream;
+};
+
+static void *memory(const struct buffer *b) {
+  return b ? (void *)(uintptr_t)b->ptr : NULL;
+}
+
+static const char *side(int arg) {
+  return arg == SEND ? "send" : "recv";
+}
+
+/* What a running group or capture must keep. This may allocate, and so run a finalizer that
+   closes anything: hence before the checks. */
+static void take_part(lua_State *L, struct comm *c) {
+  if (c->nccl->group_depth) nccl_join_group(L, 1, c);
+  if (!c->cuda->is_capturing) return;
+  cuda_capture_ops(L, 1, &c->op_count);
+  for (int i = SEND; i <= RECV; i++) {
+    if (lua_isuserdata(L, i)) cuda_capture_note(L, c->cuda, i);
+  }
+}
+
+static struct comm *check_caller(lua_State *L, const char *function) {
+  struct comm *c = nccl_checkcomm(L, 1);
+  nccl_check_local(L, c, function);
+  if (c->cuda->holds) take_part(L, c);
+  return c->handle ? c : nccl_checkcomm(L, 1);
+}
+
+static const struct buffer *check_buffer(lua_State *L, int arg, const struct comm *c,
+                                         const char *name) {
+  const struct buffer *b = cuda_checkbuffer(L, arg);
+  if (b->device == c->device) return b;
+  lua_pushfstring(
+    L, "%s: expected a buffer on device %d, got device %d", name, c->device, b->device);
+  luaL_argerror(L, arg, lua_tostring(L, -1));
+  return NULL;
+}
+
+static const struct buffer *check_side(lua_State *L, int arg, const struct comm *c) {
+  return check_buffer(L, arg, c, side(arg));
+}
+
+/* A buffer that this rank may go without: NULL for nil. */
+static const struct buffer *opt_side(lua_State *L, int arg, const struct comm *c,
+                                     bool is_needed) {
+  return !is_needed && lua_isnil(L, arg) ? NULL : check_side(L, arg, c);
+}
+
+static int check_rank(lua_State *L, int arg, const struct comm *c, const char *name) {
+  const lua_Integer rank = luaL_checkinteger(L, arg);
+  if (rank >= 0 && rank < c->count) return (int)rank;
+  lua_pushfstring(L, "%s: expected 0 to %d, got %I", name, c->count - 1, rank);
+  return luaL_argerror(L, arg, lua_tostring(L, -1));
+}
+
+static void type_error(lua_State *L, ncclDataType_t expected, ncclDataType_t got) {
+  const char *names[] = {dtype_names[expected], dtype_names[got]};
+  lua_pushfstring(L, "recv: expected %s as in send, got %s", names[0], names[1]);
+  luaL_argerror(L, RECV, lua_tostring(L, -1));
+}
+
+static void count_error(lua_State *L, int arg, size_t expected, size_t got) {
+  lua_pushfstring(L,
+                  "%s: expected %I elements, got %I",
+                  side(arg),
+                  (lua_Integer)expected,
+                  (lua_Integer)got);
+  luaL_argerror(L, arg, lua_tostring(L, -1));
+}
+
+static void check_apart(lua_State *L, const struct buffer *a, const struct buffer *b,
+                        bool is_in_place) {
+  if (is_in_place) return;
+  if (a->ptr + a->bytes <= b->ptr || b->ptr + b->bytes <= a->ptr) return;
+  luaL_argerror(L, RECV, "recv: overlaps send, and not in the in-place form of this call");
+}
+
+static void parts_error(lua_State *L, const struct comm *c, size_t count) {
+  lua_pushfstring(L,
+                  "send: expected a multiple of %d elements, one part a rank, got %I",
+                  c->count,
+                  (lua_Integer)count);
+  luaL_argerror(L, SEND, lua_tostring(L, -1));
+}
+
+/* Both sides hold the same number of elements. In place they are the same memory. */
+static void check_same(lua_State *L, const struct buffer *send, const struct buffer *recv,
+                       bool may_be_in_place) {
+  if (recv->type != send->type) type_error(L, send->type, recv->type);
+  if (recv->count != send->count) count_error(L, RECV, send->count, recv->count);
+  check_apart(L, send, recv, may_be_in_place && send->ptr == recv->ptr);
+}
+
+/* One side, at `arg`, holds a part for each rank. In place, the other is its own part. */
+static void check_parts(lua_State *L, int arg, const struct comm *c,
+                        const struct buffer *whole, const struct buffer *part) {
+  const struct buffer *send = arg == SEND ? whole : part;
+  const struct buffer *recv = arg == SEND ? part : whole;
+  const size_t count = part->count * (size_t)c->count;
+  if (recv->type != send->type) type_error(L, send->type, recv->type);
+  if (whole->count != count) count_error(L, arg, count, whole->count);
+  check_apart(L, whole, part, part->ptr == whole->ptr + part->bytes * (size_t)c->rank);
+}
+
+static void begin(lua_State *L, const struct call *call, const struct buffer *b, int peer) {
+  struct comm *c = call->comm;
+  const CUresult rc = cuda_use(c->cuda, c->device); /* whose default stream NULL is */
+  if (rc) cuda_raise(L, c->cuda, call->function, rc);
+  const struct recorder_op op = {
+    call->function, c->handle, call->stream, c->op_count, b->count, b->type, peer};
+  if (!c->cuda->is_capturing) {
+    recorder_enqueue(&op);
+    return;
+  }
+  cuda_capture_ops(L, 1, &c->op_count)->last = op;
+}
+
+/* A captured operation is enqueued, and counted, by the launches of its graph. */
+static void count_operation(lua_State *L, struct comm *c) {
+  if (c->cuda->is_capturing) {
+    cuda_capture_ops(L, 1, &c->op_count)->count++;
+  } else {
+    c->op_count++;
+  }
+}
+
+static int finish(lua_State *L, const struct call *call, ncclResult_t rc) {
+  struct comm *c = call->comm;
+  const bool is_pending = c->nccl->group_depth > 0;
+  cuda_enqueued(c->cuda, c->device);
+  /* A non-blocking communicator enqueues in a thread of NCCL's. Its buffers may be closed
+     as soon as this returns, so it is waited for; a group does that at its end. */
+  if (rc == ncclInProgress) rc = is_pending ? ncclSuccess : nccl_settle(c, rc);
+  if (rc) return nccl_raise(L, c->nccl, call->function, rc);
+  count_operation(L, c);
+  lua_settop(L, 1);
+  return 1;
+}
+
+int nccl_all_reduce(lua_State *L) {
+  struct comm *c = check_caller(L, "all_reduce");
+  const struct buffer *send = check_side(L, SEND, c), *recv = check_side(L, RECV, c);
+  check_same(L, send, recv, true);
+  const ncclRedOp_t op = nccl_checkop(L, 4, c, send->type);
+  const struct call call = {c, "all_reduce", cuda_optstream(L, 5, c->device)};
+  begin(L, &call, send, -1);
+  return finish(
+    L,
+    &call,
+    c->api->all_reduce(
+      memory(send), memory(recv), send->count, send->type, op, c->handle, call.stream));
+}
+
+int nccl_reduce(lua_State *L) {
+  struct comm *c = check_caller(L, "reduce");
+  const int root = check_rank(L, 5, c, "root");
+  const struct buffer *send = check_side(L, SEND, c);
+  const struct buffer *recv = opt_side(L, RECV, c, c->rank == root);
+  if (recv) check_same(L, send, recv, true);
+  const ncclRedOp_t op = nccl_checkop(L, 4, c, send->type);
+  const struct call call = {c, "reduce", cuda_optstream(L, 6, c->device)};
+  begin(L, &call, send, root);
+  return finish(L,
+                &call,
+                c->api->reduce(memory(send),
+                               memory(recv),
+                               send->count,
+                               send->type,
+                               op,
+                               root,
+                               c->handle,
+                               call.stream));
+}
+
+int nccl_broadcast(lua_State *L) {
+  struct comm *c = check_caller(L, "broadcast");
+  const int root = check_rank(L, 4, c, "root");
+  const struct buffer *send = opt_side(L, SEND, c, c->rank == root);
+  const struct buffer *recv = check_side(L, RECV, c);
+  if (send) check_same(L, send, recv, true);
+  const struct call call = {c, "broadcast", cuda_optstream(L, 5, c->device)};
+  begin(L, &call, recv, root);
+  return finish(
+    L,
+    &call,
+    c->api->broadcast(
+      memory(send), memory(recv), recv->count, recv->type, root, c->handle, call.stream));
+}
+
+int nccl_all_gather(lua_State *L) {
+  struct comm *c = check_caller(L, "all_gather");
+  const struct buffer *send = check_side(L, SEND, c), *recv = check_side(L, RECV, c);
+  check_parts(L, RECV, c, recv, send);
+  const struct call call = {c, "all_gather", cuda_optstream(L, 4, c->device)};
+  begin(L, &call, send, -1);
+  return finish(
+    L,
+    &call,
+    c->api->all_gather(
+      memory(send), memory(recv), send->count, send->type, c->handle, call.stream));
+}
+
+int nccl_reduce_scatter(lua_State *L) {
+  struct comm *c = check_caller(L, "reduce_scatter");
+  const struct buffer *send = check_side(L, SEND, c), *recv = check_side(L, RECV, c);
+  check_parts(L, SEND, c, send, recv);
+  const ncclRedOp_t op = nccl_checkop(L, 4, c, send->type);
+  const struct call call = {c, "reduce_scatter", cuda_optstream(L, 5, c->device)};
+  begin(L, &call, recv, -1);
+  return finish(
+    L,
+    &call,
+    c->api->reduce_scatter(
+      memory(send), memory(recv), recv->count, recv->type, op, c->handle, call.stream));
+}
+
+int nccl_all_to_all(lua_State *L) {
+  struct comm *c = check_caller(L, "all_to_all");
+  const struct buffer *send = check_side(L, SEND, c), *recv = check_side(L, RECV, c);
+  const size_t part = send->count / (size_t)c->count;
+  check_same(L, send, recv, false);
+  if (send->count % (size_t)c->count) parts_error(L, c, send->count);
+  const struct call call = {c, "all_to_all", cuda_optstream(L, 4, c->device)};
+  begin(L, &call, send, -1);
+  return finish(L,
+                &call,
+                c->api->all_to_all(
+                  memory(send), memory(recv), part, send->type, c->handle, call.stream));
+}
+
+int nccl_gather(lua_State *L) {
+  struct comm *c = check_caller(L, "gather");
+  const int root = check_rank(L, 4, c, "root");
+  const struct buffer *send = check_side(L, SEND, c);
+  const struct buffer *recv = opt_side(L, RECV, c, c->rank == root);
+  if (recv) check_parts(L, RECV, c, recv, send);
+  const struct call call = {c, "gather", cuda_optstream(L, 5, c->device)};
+  begin(L, &call, send, root);
+  return finish(
+    L,
+    &call,
+    c->api->gather(
+      memory(send), memory(recv), send->count, send->type, root, c->handle, call.stream));
+}
+
+int nccl_scatter(lua_State *L) {
+  struct comm *c = check_caller(L, "scatter");
+  const int root = check_rank(L, 4, c, "root");
+  const struct buffer *send = opt_side(L, SEND, c, c->rank == root);
+  const struct buffer *recv = check_side(L, RECV, c);
+  if (send) check_parts(L, SEND, c, send, recv);
+  const struct call call = {c, "scatter", cuda_optstream(L, 5, c->device)};
+  begin(L, &call, recv, root);
+  return finish(
+    L,
+    &call,
+    c->api->scatter(
+      memory(send), memory(recv), recv->count, recv->type, root, c->handle, call.stream));
+}
+
+int nccl_send(lua_State *L) {
+  struct comm *c = check_caller(L, "send");
+  const struct buffer *b = check_buffer(L, 2, c, "buffer");
+  const int peer = check_rank(L, 3, c, "peer");
+  const struct call call = {c, "send", cuda_optstream(L, 4, c->device)};
+  begin(L, &call, b, peer);
+  return finish(
+    L, &call, c->api->send(memory(b), b->count, b->type, peer, c->handle, call.stream));
+}
+
+int nccl_recv(lua_State *L) {
+  struct comm *c = check_caller(L, "recv");
+  const struct buffer *b = check_buffer(L, 2, c, "buffer");
+  const int peer = check_rank(L, 3, c, "peer");
+  const struct call call = {c, "recv", cuda_optstream(L, 4, c->device)};
+  begin(L, &call, b, peer);
+  return finish(
+    L, &call, c->api->recv(memory(b), b->count, b->type, peer, c->handle, call.stream));
+}
