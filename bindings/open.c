@@ -16,6 +16,7 @@ static const luaL_Reg modules[] = {
   {"nclua.process", luaopen_nclua_process},
   {"nclua.stats", luaopen_nclua_stats},
   {"nclua.terminal", luaopen_nclua_terminal},
+  {"nclua.xml", luaopen_nclua_xml},
   {NULL, NULL},
 };
 

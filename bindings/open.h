@@ -15,5 +15,6 @@ int luaopen_nclua_embedded(lua_State *L);
 int luaopen_nclua_hash(lua_State *L);
 int luaopen_nclua_process(lua_State *L);
 int luaopen_nclua_terminal(lua_State *L);
+int luaopen_nclua_xml(lua_State *L);
 
 #endif
