@@ -185,7 +185,7 @@ function topology.parse(text)
   if not root then return nil, message, code end
   if root.name == "system" then return read_system(root) end
   if root.name == "graphs" then return read_graphs(root) end
-  local message = ("<%s> is neither NCCL's <system> nor its <graphs>"):format(root.name)
+  message = ("<%s> is neither NCCL's <system> nor its <graphs>"):format(root.name)
   return nil, message, "EINVAL"
 end
 
