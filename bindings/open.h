@@ -13,6 +13,7 @@ int open_lfs(lua_State *L);
 int luaopen_nclua_stats(lua_State *L);
 int luaopen_nclua_embedded(lua_State *L);
 int luaopen_nclua_hash(lua_State *L);
+int luaopen_nclua_inventory(lua_State *L);
 int luaopen_nclua_process(lua_State *L);
 int luaopen_nclua_terminal(lua_State *L);
 int luaopen_nclua_xml(lua_State *L);
