@@ -247,19 +247,7 @@ int cuda_graph_capture(lua_State *L) {
   return 1;
 }
 
-/* A launch that is captured becomes part of the new graph, with all that the old one uses.
-   The value of an owner is on top of the stack, its key below. */
-static void note_owner(lua_State *L, struct cuda *c) {
-  const struct cuda_captured *old = lua_touserdata(L, -1);
-  if (!old) {
-    cuda_capture_note(L, c, -2);
-    return;
-  }
-  struct cuda_captured *ops = cuda_capture_ops(L, -2, old->op_count);
-  ops->count += old->count;
-  ops->last = old->last;
-}
-
+/* The operations that were captured are in a stream once more. */
 static void enqueue_again(const struct cuda_captured *ops, CUstream stream) {
   if (!ops || !ops->count) return;
   struct recorder_op op = ops->last;
@@ -269,28 +257,26 @@ static void enqueue_again(const struct cuda_captured *ops, CUstream stream) {
   recorder_enqueue(&op);
 }
 
-static void visit_owners(lua_State *L, struct graph *g, CUstream stream) {
+static void record_launch(lua_State *L, CUstream stream) {
   lua_getiuservalue(L, 1, 1);
   lua_pushnil(L);
   while (lua_next(L, -2)) {
-    if (g->cuda->is_capturing) {
-      note_owner(L, g->cuda);
-    } else {
-      enqueue_again(lua_touserdata(L, -1), stream);
-    }
+    enqueue_again(lua_touserdata(L, -1), stream);
     lua_pop(L, 1);
   }
   lua_pop(L, 1);
 }
 
+/* CUDA cannot capture a launch; the CPU backend could, but then no script would be safe. */
 static int graph_launch(lua_State *L) {
   struct graph *g = check_graph(L, 1);
   CUstream stream = cuda_optstream(L, 2, g->device);
-  visit_owners(L, g, stream);
+  if (g->cuda->is_capturing) return luaL_error(L, "launch: a graph cannot be captured");
   cuda_enter(L, g->cuda, g->device, "launch");
   CUresult rc = g->cuda->api->graph_launch(g->exec, stream);
   if (rc) return cuda_raise(L, g->cuda, "launch", rc);
   cuda_enqueued(g->cuda, g->device);
+  record_launch(L, stream);
   lua_settop(L, 1);
   return 1;
 }

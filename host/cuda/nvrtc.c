@@ -150,6 +150,7 @@ static int take_symbol(program p, const char *kernel, struct compiled *out, stru
   const char *name = NULL;
   result rc = nvrtc.get_lowered_name(p, kernel, &name);
   if (rc) return fail(kernel, rc, e);
+  if (!name) return err_set(e, "nvrtc", "'%s' is not a kernel's name", kernel);
   out->symbol = strdup(name);
   return out->symbol ? 0 : err_set(e, "ENOMEM", "no memory for a kernel's name");
 }
