@@ -15,6 +15,7 @@ static const luaL_Reg modules[] = {
   {"nclua.nccl", luaopen_nclua_nccl},
   {"nclua.inventory", luaopen_nclua_inventory},
   {"nclua.process", luaopen_nclua_process},
+  {"nclua.sqlite", luaopen_nclua_sqlite},
   {"nclua.stats", luaopen_nclua_stats},
   {"nclua.terminal", luaopen_nclua_terminal},
   {"nclua.xml", luaopen_nclua_xml},
