@@ -18,6 +18,7 @@ static const luaL_Reg modules[] = {
   {"nclua.sqlite", luaopen_nclua_sqlite},
   {"nclua.stats", luaopen_nclua_stats},
   {"nclua.terminal", luaopen_nclua_terminal},
+  {"nclua.world", luaopen_nclua_world},
   {"nclua.xml", luaopen_nclua_xml},
   {NULL, NULL},
 };

@@ -18,5 +18,6 @@ int luaopen_nclua_inventory(lua_State *L);
 int luaopen_nclua_process(lua_State *L);
 int luaopen_nclua_terminal(lua_State *L);
 int luaopen_nclua_xml(lua_State *L);
+int luaopen_nclua_world(lua_State *L);
 
 #endif
