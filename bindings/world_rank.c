@@ -3,9 +3,11 @@
 #include "bindings/bind.h"
 #include "bindings/frame.h"
 
+#include "host/affinity.h"
 #include "host/forkable.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -115,6 +117,21 @@ static int rank_setenv(lua_State *L) {
   return 0;
 }
 
+/* A rank's host threads belong on the CPUs that its GPU's bus ends at. */
+static int rank_pin_near_gpu(lua_State *L) {
+  check_rank(L);
+  int ordinal = (int)bind_checkrange(L, 2, 0, INT_MAX);
+  cpu_set_t cpus;
+  struct err e;
+  if (affinity_of_gpu("", ordinal, &cpus, &e)) return bind_fail(L, &e);
+  if (sched_setaffinity(0, sizeof cpus, &cpus)) {
+    err_errno(&e, "cannot pin rank %d", self.seat.index);
+    return bind_fail(L, &e);
+  }
+  lua_pushboolean(L, true);
+  return 1;
+}
+
 static int rank_tostring(lua_State *L) {
   struct rank *r = check_rank(L);
   lua_pushfstring(L, RANK " (%d of %d)", r->seat.index, r->seat.world->count);
@@ -149,6 +166,7 @@ static const luaL_Reg rank_methods[] = {
   {"emit", rank_emit},
   {"exchange", rank_exchange},
   {"flush", rank_flush},
+  {"pin_near_gpu", rank_pin_near_gpu},
   {"setenv", rank_setenv},
   {NULL, NULL},
 };

@@ -104,6 +104,13 @@ function rank:barrier() end
 ---@return string id
 function rank:exchange(id) end
 
+---Pins this process to the CPUs near a GPU.
+---@param ordinal integer as CUDA counts
+---@return true? ok
+---@return string? message the machine does not tell, or none of them is allowed
+---@return string? code
+function rank:pin_near_gpu(ordinal) end
+
 ---Sets or unsets a variable; raises once a device is in use.
 ---@param name string
 ---@param value? string

@@ -12,6 +12,7 @@ local ranks = {}
 ---@field count integer
 ---@field device integer|false the device that is current; false if there is none
 ---@field oversubscribed boolean ranks share devices: times mean nothing
+---@field is_pinned boolean to the CPUs near its GPU
 ---@field handle world.rank
 local Rank = {}
 Rank.__index = Rank
@@ -57,6 +58,7 @@ end
 
 ---@alias ranks.on_row fun(rank_index: integer, section: string, row: table)
 ---@alias ranks.on_line fun(rank_index: integer, line: string, stream: "stdout"|"stderr")
+---@alias ranks.affinity (integer|integer[])[] one entry a rank: its CPU or CPUs
 ---@alias ranks.env table<string, string|number|false> false unsets
 
 ---@class ranks.options
@@ -65,7 +67,7 @@ end
 ---@field on_row? ranks.on_row runs here; without it the rows are kept in the report
 ---@field on_line? ranks.on_line each line that a rank prints; implies output="capture"
 ---@field env? ranks.env|fun(rank_index: integer): ranks.env variables of the ranks
----@field affinity? (integer|integer[])[] one entry a rank: its CPU or CPUs
+---@field affinity? ranks.affinity|false default: the CPUs near a rank's GPU, if it has one
 ---@field output? "inherit"|"capture"|"null" where their stdout and stderr go
 ---@field log_dir? string a folder: they go to rank-I.stdout and rank-I.stderr there
 ---@field timeout_s? number end the world if a rank waits and none gets on; default: 60
@@ -167,13 +169,16 @@ end
 local function serve(handle, options, p)
   local rank = setmetatable({
     index = handle.index, count = handle.count, handle = handle, device = false,
-    oversubscribed = p.oversubscribed,
+    oversubscribed = p.oversubscribed, is_pinned = options.affinity and true or false,
   }, Rank)
   local device = handle.index
   if p.oversubscribed then device = pretend_hosts(handle, p, handle.index) end
   set_env(handle, options.env, handle.index)
   if options.device ~= false and p.devices > 0 then
     rank.device = device
+    if p.backend == "cuda" and options.affinity == nil then
+      rank.is_pinned = handle:pin_near_gpu(device) or false -- a machine may not tell
+    end
     require("nclua.cuda").set_device(device)
   end
   options.fn(rank)
@@ -310,7 +315,9 @@ function Watch:check_time()
     return
   end
   local progress, is_waiting = self.world:progress()
-  if progress ~= self.progress then self.progress, self.moved_at = progress, now end
+  if progress ~= self.progress or self.has_event then
+    self.progress, self.moved_at, self.has_event = progress, now, false
+  end
   if is_waiting and now - self.moved_at > self.timeout_s then
     self:time_out("timeout", ("no rank got on for %g s"):format(self.timeout_s))
   elseif self.options.limit_s and now - self.started_at > self.options.limit_s then
@@ -319,24 +326,20 @@ function Watch:check_time()
 end
 
 function Watch:handle(event, ...)
-  if on[event] then
-    self.moved_at = now_s()
-    on[event](self, ...)
-  end
+  if not event or event == "done" then return event end
+  self.has_event = true
+  on[event](self, ...)
   return event
 end
 
--- Rows are progress, too, and time is looked at between them: a world that sends without
--- end still has a limit.
+-- Time is looked at between events, too: a world that sends without end still has a limit.
 function Watch:run()
   local step_ms = math.max(1, math.min(100, self.timeout_s * 250 // 1 | 0))
-  local next_check = 0
+  local seen = 0
   repeat
     local event = self:handle(self.world:step(step_ms))
-    if not event or now_s() > next_check then
-      self:check_time()
-      next_check = now_s() + step_ms / 1000
-    end
+    seen = seen + 1
+    if not event or seen % 100 == 0 then self:check_time() end
   until event == "done"
 end
 
@@ -387,7 +390,7 @@ function ranks.run(options)
   local report, parts = new_report(p)
   local started_at = now_s()
   local running <close>, message, failed = world.fork({
-    count = p.n, affinity = options.affinity, output = output_of(options),
+    count = p.n, affinity = options.affinity or nil, output = output_of(options),
     log_dir = options.log_dir,
   }, function(handle) serve(handle, options, p) end)
   if not running then return nil, message, failed end
