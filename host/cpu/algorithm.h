@@ -1,0 +1,22 @@
+#ifndef HOST_CPU_ALGORITHM_H
+#define HOST_CPU_ALGORITHM_H
+
+/* The paths that data takes between the ranks, written over the primitives. */
+
+#include "host/cpu/op.h"
+#include "host/cpu/primitives.h"
+
+/* A channel's share: elements of the message, or of each rank's block of it. */
+struct cpu_part {
+  size_t first, count;
+};
+
+struct cpu_algorithm {
+  const char *name; /* as NCCL_ALGO has it */
+  /* By function; NULL where the algorithm has no way of its own. */
+  void (*run[CPU_MODELLED])(struct cpu_primitives *p, const struct cpu_op *op,
+                            struct cpu_part part);
+};
+extern const struct cpu_algorithm cpu_ring, cpu_tree;
+
+#endif

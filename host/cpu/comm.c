@@ -1,0 +1,158 @@
+#include "host/cpu/comm.h"
+#include "host/cpu/bootstrap.h"
+#include "host/cpu/fail.h"
+#include "host/cpu/order.h"
+#include "host/cpu/select.h"
+#include "host/cpu/unique_id.h"
+#include "host/cpu/wait.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_RANKS 1024
+
+static ncclResult_t check_arguments(const ncclUniqueId *id, int nranks, int rank) {
+  if (nranks < 1 || nranks > MAX_RANKS) {
+    return cpu_fail(ncclInvalidArgument, "%d ranks: expected 1 to %d", nranks, MAX_RANKS);
+  }
+  if (rank < 0 || rank >= nranks) {
+    return cpu_fail(ncclInvalidArgument,
+                    "rank %d: expected 0 to %d of %d ranks",
+                    rank,
+                    nranks - 1,
+                    nranks);
+  }
+  if (cpu_unique_id_is_ours(id)) return ncclSuccess;
+  return cpu_fail(ncclInvalidArgument, "not a unique id of the cpu backend");
+}
+
+static void free_comm(ncclComm_t comm) {
+  comm->magic = 0;
+  if (comm->segment) cpu_segment_close(comm->segment);
+  pthread_mutex_destroy(&comm->lock);
+  pthread_cond_destroy(&comm->moved);
+  free(comm->connections);
+  free(comm->redops.list);
+  free(comm);
+}
+
+static ncclResult_t set_up(ncclComm_t c) {
+  ncclResult_t rc = cpu_select_configure(c);
+  if (rc) return rc;
+  const struct cpu_bootstrap b = {&c->id, c->rank, c->nranks, c->device};
+  rc = cpu_bootstrap(&b, &c->segment);
+  if (rc) return rc;
+  c->connections = cpu_connection_all(c->segment, c->rank);
+  if (c->connections) return ncclSuccess;
+  cpu_segment_set_state(c->segment, c->rank, CPU_RANK_FAILED);
+  return cpu_fail(ncclSystemError, "out of memory");
+}
+
+ncclResult_t cpu_comm_create(ncclComm_t *comm, const ncclUniqueId *id, int nranks, int rank,
+                             CUdevice device) {
+  *comm = NULL;
+  ncclResult_t rc = check_arguments(id, nranks, rank);
+  if (rc) return rc;
+  ncclComm_t c = calloc(1, sizeof *c);
+  if (!c) return cpu_fail(ncclSystemError, "out of memory");
+  *c = (struct ncclComm){CPU_COMM_MAGIC, 1, rank, nranks, device, *id};
+  pthread_mutex_init(&c->lock, NULL);
+  pthread_cond_init(&c->moved, NULL);
+  rc = set_up(c);
+  if (!rc) *comm = c;
+  if (rc) free_comm(c);
+  return rc;
+}
+
+void cpu_comm_retain(ncclComm_t comm) {
+  atomic_fetch_add(&comm->references, 1);
+}
+
+void cpu_comm_release(ncclComm_t comm) {
+  if (atomic_fetch_sub(&comm->references, 1) == 1) free_comm(comm);
+}
+
+bool cpu_comm_is_aborted(ncclComm_t comm) {
+  return atomic_load(&comm->aborted);
+}
+
+ncclResult_t cpu_comm_check_handle(const struct ncclComm *comm) {
+  if (comm && comm->magic == CPU_COMM_MAGIC) return ncclSuccess;
+  return cpu_fail(ncclInvalidArgument, "not a communicator");
+}
+
+ncclResult_t cpu_comm_check(ncclComm_t comm) {
+  ncclResult_t rc = cpu_comm_check_handle(comm);
+  if (rc) return rc;
+  if (comm->finalized) {
+    return cpu_fail(ncclInvalidArgument, "the communicator is finalized");
+  }
+  int error = atomic_load(&comm->async_error);
+  return error ? cpu_fail((ncclResult_t)error, "%s", comm->async_text) : ncclSuccess;
+}
+
+void cpu_comm_set_error(ncclComm_t comm, ncclResult_t rc) {
+  if (cpu_comm_is_aborted(comm)) return; /* the operation was told to end */
+  pthread_mutex_lock(&comm->lock);
+  if (!comm->async_error) {
+    strncpy(comm->async_text, cpu_fail_text(), sizeof comm->async_text - 1);
+    atomic_store(&comm->async_error, (int)rc);
+  }
+  pthread_mutex_unlock(&comm->lock);
+  cpu_segment_set_state(comm->segment, comm->rank, CPU_RANK_FAILED);
+}
+
+ncclResult_t cpu_comm_finalize(ncclComm_t comm) {
+  ncclResult_t rc = cpu_comm_check_handle(comm);
+  if (rc) return rc;
+  if (comm->finalized) {
+    return cpu_fail(ncclInvalidArgument, "the communicator is finalized already");
+  }
+  cpu_order_drain(comm);
+  comm->finalized = true;
+  return ncclSuccess;
+}
+
+void cpu_comm_stop(ncclComm_t comm, enum cpu_rank_state state) {
+  atomic_store(&comm->aborted, 1);
+  for (int c = 0; c < CPU_CHANNELS; c++) {
+    cpu_bell_ring(&comm->segment->ranks[comm->rank].bells[c]);
+  }
+  cpu_order_stop(comm);
+  if (atomic_load(&comm->segment->ranks[comm->rank].state) == CPU_RANK_JOINED) {
+    cpu_segment_set_state(comm->segment, comm->rank, state);
+  }
+}
+
+/* Graphs that hold its operations may keep the communicator's memory, not more. */
+static ncclResult_t close_comm(ncclComm_t comm, enum cpu_rank_state state) {
+  if (!comm) return ncclSuccess;
+  ncclResult_t rc = cpu_comm_check_handle(comm);
+  if (rc) return rc;
+  if (state == CPU_RANK_LEFT) cpu_order_drain(comm);
+  cpu_comm_stop(comm, state);
+  comm->magic = 0;
+  cpu_comm_release(comm);
+  return ncclSuccess;
+}
+
+ncclResult_t cpu_comm_destroy(ncclComm_t comm) {
+  return close_comm(comm, CPU_RANK_LEFT);
+}
+
+ncclResult_t cpu_comm_abort(ncclComm_t comm) {
+  return close_comm(comm, CPU_RANK_ABORTED);
+}
+
+ncclResult_t cpu_comm_get_async_error(ncclComm_t comm, ncclResult_t *async_error) {
+  ncclResult_t rc = cpu_comm_check_handle(comm);
+  if (rc) return rc;
+  if (!async_error) return cpu_fail(ncclInvalidArgument, "async_error is NULL");
+  *async_error = (ncclResult_t)atomic_load(&comm->async_error);
+  return ncclSuccess;
+}
+
+const char *cpu_comm_get_last_error(ncclComm_t comm) {
+  bool failed = comm && !cpu_comm_check_handle(comm) && atomic_load(&comm->async_error);
+  return failed ? comm->async_text : cpu_fail_text();
+}

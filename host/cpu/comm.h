@@ -1,0 +1,70 @@
+#ifndef HOST_CPU_COMM_H
+#define HOST_CPU_COMM_H
+
+/* A communicator: one rank's view of the segment that the ranks share. */
+
+#include "host/abi_cuda.h"
+#include "host/cpu/connection.h"
+#include "host/cpu/redop.h"
+#include "host/cpu/segment.h"
+
+#include <pthread.h>
+
+#define CPU_COMM_MAGIC 0x6d6d6f63u
+
+struct ncclComm {
+  uint64_t magic;
+  _Atomic int references; /* the user's, and one for each task that holds it */
+  int rank, nranks;
+  CUdevice device;
+  ncclUniqueId id;
+  struct cpu_segment *segment;
+  struct cpu_connection *connections;
+  struct cpu_redops redops;
+  unsigned algorithms; /* that NCCL_ALGO leaves: a bit for each of NCCL's numbers */
+  unsigned splits;     /* how often split was called: the same on all ranks */
+  bool finalized;
+  _Atomic uint64_t op_count; /* calls so far */
+
+  /* Operations run in the order of their tickets, whatever streams they are on (order.c).
+   */
+  _Atomic uint64_t issued, done;
+  _Atomic int running, waiters;
+  pthread_mutex_t lock;
+  pthread_cond_t moved;
+
+  _Atomic int aborted;
+  _Atomic int async_error; /* an ncclResult_t: the first failure of an operation */
+  char async_text[512];    /* written before async_error */
+};
+
+/* Joins the communicator `id`; blocks until all ranks have. */
+ncclResult_t cpu_comm_create(ncclComm_t *comm, const ncclUniqueId *id, int nranks, int rank,
+                             CUdevice device);
+
+void cpu_comm_retain(ncclComm_t comm);
+void cpu_comm_release(ncclComm_t comm);
+
+/* ncclSuccess if the communicator can take operations; else why not. */
+ncclResult_t cpu_comm_check(ncclComm_t comm);
+
+/* Is it a communicator at all? */
+ncclResult_t cpu_comm_check_handle(const struct ncclComm *comm);
+
+/* Ends what runs, and lets what is queued do nothing; the others are told why. */
+void cpu_comm_stop(ncclComm_t comm, enum cpu_rank_state state);
+
+bool cpu_comm_is_aborted(ncclComm_t comm);
+
+/* An operation has failed: with the sentence of this thread's last cpu_fail. Peers that
+   wait for this rank are woken. */
+void cpu_comm_set_error(ncclComm_t comm, ncclResult_t rc);
+
+/* The members of coll_api. */
+ncclResult_t cpu_comm_finalize(ncclComm_t comm);
+ncclResult_t cpu_comm_destroy(ncclComm_t comm);
+ncclResult_t cpu_comm_abort(ncclComm_t comm);
+ncclResult_t cpu_comm_get_async_error(ncclComm_t comm, ncclResult_t *async_error);
+const char *cpu_comm_get_last_error(ncclComm_t comm);
+
+#endif

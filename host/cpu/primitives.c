@@ -1,0 +1,35 @@
+#include "host/cpu/primitives.h"
+
+static void move(struct cpu_primitives *p, const struct cpu_chunk *chunk) {
+  if (!p->rc && chunk->count) p->protocol->move(p, chunk);
+}
+
+void cpu_send(struct cpu_primitives *p, const void *src, size_t count) {
+  move(p, &(struct cpu_chunk){src, NULL, count, .send = true});
+}
+
+void cpu_copy_send(struct cpu_primitives *p, const void *src, void *dst, size_t count) {
+  move(p, &(struct cpu_chunk){src, dst, count, .send = true});
+}
+
+void cpu_recv(struct cpu_primitives *p, void *dst, size_t count) {
+  move(p, &(struct cpu_chunk){NULL, dst, count, .recv = true});
+}
+
+void cpu_recv_copy_send(struct cpu_primitives *p, void *dst, size_t count) {
+  move(p, &(struct cpu_chunk){NULL, dst, count, .recv = true, .send = true});
+}
+
+void cpu_recv_reduce_send(struct cpu_primitives *p, const void *src, size_t count) {
+  move(p, &(struct cpu_chunk){src, NULL, count, .recv = true, .send = true});
+}
+
+void cpu_recv_reduce_copy(struct cpu_primitives *p, const void *src, void *dst,
+                          size_t count) {
+  move(p, &(struct cpu_chunk){src, dst, count, .recv = true, .post = true});
+}
+
+void cpu_recv_reduce_copy_send(struct cpu_primitives *p, const void *src, void *dst,
+                               size_t count) {
+  move(p, &(struct cpu_chunk){src, dst, count, .recv = true, .send = true, .post = true});
+}

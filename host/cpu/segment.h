@@ -1,0 +1,92 @@
+#ifndef HOST_CPU_SEGMENT_H
+#define HOST_CPU_SEGMENT_H
+
+/* What the ranks of a communicator share: one memfd that all of them map. It has no name,
+   so nothing is left behind however a rank ends. Its pages exist once they are touched. */
+
+#include "host/abi_nccl.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+  CPU_LINE = 64,    /* bytes that one core owns at a time */
+  CPU_STEPS = 8,    /* slots of a connection: NCCL_STEPS */
+  CPU_CHANNELS = 1, /* of each kind of connection */
+};
+
+/* A sleeping rank is woken through its bell. */
+struct cpu_bell {
+  _Alignas(CPU_LINE) _Atomic uint32_t rings; /* the futex */
+  _Atomic uint32_t sleepers;
+};
+
+/* From CPU_RANK_LEFT on, nothing more will come from this rank. */
+enum cpu_rank_state {
+  CPU_RANK_ABSENT,
+  CPU_RANK_JOINED,
+  CPU_RANK_LEFT,
+  CPU_RANK_ABORTED,
+  CPU_RANK_FAILED,
+  CPU_RANK_DEAD,
+};
+
+/* What ranks tell each other outside of a collective; two, so that a fast rank cannot
+   overwrite what a slow one still reads. */
+struct cpu_mail {
+  _Atomic uint32_t sequence;
+  int color, key;
+};
+
+struct cpu_rank {
+  struct cpu_bell bells[CPU_CHANNELS];
+  _Alignas(CPU_LINE) _Atomic int state;
+  int pid, device;
+  struct cpu_mail mail[2];
+};
+
+/* The control words of one sender -> receiver pair, followed by its slots. */
+struct cpu_link {
+  _Alignas(CPU_LINE) _Atomic uint64_t tail; /* slots filled; the sender's */
+  uint32_t bytes[CPU_STEPS];                /* in each slot, with CPU_LINK_LAST */
+  _Alignas(CPU_LINE) _Atomic uint64_t head; /* slots emptied; the receiver's */
+};
+
+/* In cpu_link.bytes of a send's slots: the message ends here. */
+#define CPU_LINK_LAST 0x80000000u
+
+/* Collectives and send/recv have connections of their own, as in NCCL: a message that
+   waits for its receiver does not stand in a collective's way. */
+enum cpu_link_kind { CPU_LINK_COLLECTIVE, CPU_LINK_P2P, CPU_LINK_KINDS };
+
+struct cpu_segment {
+  uint64_t magic;
+  size_t slot_bytes;
+  int nranks;
+  _Atomic bool watch_pids;      /* do all ranks see each other's process ids? */
+  _Atomic int failing, failure; /* an ncclResult_t that ended the initialisation for all */
+  char failure_text[256];       /* written by who set `failing`, before `failure` */
+  struct cpu_rank ranks[];
+};
+
+/* A new segment for nranks with its memfd in *fd, NULL if the system has no room. */
+struct cpu_segment *cpu_segment_create(int nranks, int *fd);
+
+/* Maps another rank's segment; ranks of one process share one mapping. NULL on failure. */
+struct cpu_segment *cpu_segment_open(int fd);
+
+/* Once for each create and open. */
+void cpu_segment_close(struct cpu_segment *segment);
+
+struct cpu_link *cpu_segment_link(struct cpu_segment *segment, enum cpu_link_kind kind,
+                                  int channel, int sender, int receiver);
+
+/* The CPU_STEPS slots behind a link, page-aligned. */
+char *cpu_segment_slots(struct cpu_link *link);
+
+/* Sets the state of a rank and wakes all others. */
+void cpu_segment_set_state(struct cpu_segment *segment, int rank,
+                           enum cpu_rank_state state);
+
+#endif

@@ -1,0 +1,25 @@
+#ifndef HOST_CPU_SELECT_H
+#define HOST_CPU_SELECT_H
+
+/* Which algorithm and protocol carries an operation, in which pieces. */
+
+#include "host/cpu/algorithm.h"
+
+struct cpu_choice {
+  const struct cpu_algorithm *algorithm;
+  const struct cpu_protocol *protocol;
+  int channels;
+  size_t slice_bytes; /* in one slot */
+  size_t chunk_bytes; /* what a ring moves at a time: whole slices */
+};
+
+/* Reads NCCL_ALGO for a new communicator: "Ring", "Tree,Ring" or "^Tree". A name that NCCL
+   does not have is ncclInvalidUsage. */
+ncclResult_t cpu_select_configure(ncclComm_t comm);
+
+/* All ranks choose alike: only what they all know decides. ncclInvalidUsage if NCCL_ALGO
+   left no algorithm that can do it. */
+ncclResult_t cpu_select(ncclComm_t comm, const struct cpu_op *op,
+                        struct cpu_choice *choice);
+
+#endif

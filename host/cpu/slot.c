@@ -1,0 +1,33 @@
+#include "host/cpu/slot.h"
+#include "host/cpu/wait.h"
+
+bool cpu_slot_is_free(struct cpu_connection *c) {
+  if (c->step < c->seen + CPU_STEPS) return true;
+  c->seen = atomic_load(&c->link->head);
+  return c->step < c->seen + CPU_STEPS;
+}
+
+bool cpu_slot_is_filled(struct cpu_connection *c) {
+  if (c->step < c->seen) return true;
+  c->seen = atomic_load(&c->link->tail);
+  return c->step < c->seen;
+}
+
+char *cpu_slot_data(const struct cpu_connection *c) {
+  return c->slots + c->step % CPU_STEPS * c->slot_bytes;
+}
+
+uint32_t cpu_slot_bytes(const struct cpu_connection *c) {
+  return c->link->bytes[c->step % CPU_STEPS];
+}
+
+void cpu_slot_fill(struct cpu_connection *c, uint32_t bytes) {
+  c->link->bytes[c->step % CPU_STEPS] = bytes;
+  atomic_store(&c->link->tail, ++c->step);
+  cpu_bell_ring(c->bell);
+}
+
+void cpu_slot_empty(struct cpu_connection *c) {
+  atomic_store(&c->link->head, ++c->step);
+  cpu_bell_ring(c->bell);
+}

@@ -1,0 +1,22 @@
+#ifndef HOST_CPU_SLOT_H
+#define HOST_CPU_SLOT_H
+
+/* The slots of a link: the sender fills them in turn, the receiver empties them. */
+
+#include "host/cpu/connection.h"
+
+/* Is the sender's next slot free, the receiver's filled? */
+bool cpu_slot_is_free(struct cpu_connection *c);
+bool cpu_slot_is_filled(struct cpu_connection *c);
+
+/* The memory of the next slot. */
+char *cpu_slot_data(const struct cpu_connection *c);
+
+/* The filled slot's bytes, as given to cpu_slot_fill. */
+uint32_t cpu_slot_bytes(const struct cpu_connection *c);
+
+/* Hands the slot to the other end, and wakes it if it sleeps. */
+void cpu_slot_fill(struct cpu_connection *c, uint32_t bytes);
+void cpu_slot_empty(struct cpu_connection *c);
+
+#endif

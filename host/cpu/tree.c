@@ -1,0 +1,104 @@
+#include "host/cpu/algorithm.h"
+
+/* A binary tree: sums go up, results come down. While a chunk is on its way down, the
+   next ones go up. */
+
+#define LAG 4 /* chunks that go up before the first comes down; below CPU_STEPS */
+
+struct tree {
+  int up; /* -1: the root */
+  int down[2], ndown;
+};
+
+/* Every second rank a leaf, as in NCCL's trees.cc (ncclGetBtree): the parent differs in
+   the lowest set bit and the one above it. */
+static struct tree find_tree(int nranks, int rank) {
+  int bit = 1;
+  while (bit < nranks && !(rank & bit)) bit <<= 1;
+  struct tree t = {.up = -1};
+  if (rank) {
+    t.up = (rank ^ bit) | (bit << 1);
+    if (t.up >= nranks) t.up = rank ^ bit;
+    if (bit > 1) t.down[t.ndown++] = rank - bit / 2;
+  }
+  int low = bit / 2;
+  while (low && rank + low >= nranks) low /= 2;
+  if (low) t.down[t.ndown++] = rank + low;
+  return t;
+}
+
+static struct cpu_connection *connection(const struct cpu_primitives *p,
+                                         enum cpu_direction direction, int peer) {
+  return cpu_connection_to(p->comm, CPU_LINK_COLLECTIVE, direction, p->channel, peer);
+}
+
+static void receive_from(struct cpu_primitives *p, const int *peers, int count) {
+  for (p->nrecv = 0; p->nrecv < count; p->nrecv++) {
+    p->recv[p->nrecv] = connection(p, CPU_RECV, peers[p->nrecv]);
+  }
+}
+
+static void send_to(struct cpu_primitives *p, const int *peers, int count) {
+  for (p->nsend = 0; p->nsend < count; p->nsend++) {
+    p->send[p->nsend] = connection(p, CPU_SEND, peers[p->nsend]);
+  }
+}
+
+struct walk {
+  struct cpu_primitives up, down;
+  const struct cpu_op *op;
+  struct cpu_part part;
+};
+
+static size_t find_chunk(const struct walk *w, size_t i, size_t *count) {
+  size_t size = w->up.slice_count, at = i * size, left = w->part.count - at;
+  *count = left < size ? left : size;
+  return (w->part.first + at) * w->up.element;
+}
+
+static void go_up(struct walk *w, size_t i) {
+  size_t count, at = find_chunk(w, i, &count);
+  const char *send = (const char *)w->op->send + at;
+  if (w->up.nrecv)
+    cpu_recv_reduce_send(&w->up, send, count);
+  else
+    cpu_send(&w->up, send, count);
+}
+
+static void turn_round(struct walk *w, size_t i) {
+  size_t count, at = find_chunk(w, i, &count);
+  cpu_recv_reduce_copy_send(
+    &w->up, (const char *)w->op->send + at, (char *)w->op->recv + at, count);
+}
+
+static void come_down(struct walk *w, size_t i) {
+  size_t count, at = find_chunk(w, i, &count);
+  char *recv = (char *)w->op->recv + at;
+  if (w->down.nsend)
+    cpu_recv_copy_send(&w->down, recv, count);
+  else
+    cpu_recv(&w->down, recv, count);
+}
+
+static void all_reduce(struct cpu_primitives *p, const struct cpu_op *op,
+                       struct cpu_part part) {
+  struct tree t = find_tree(p->comm->nranks, p->comm->rank);
+  struct walk w = {*p, *p, op, part};
+  size_t chunks = (part.count + p->slice_count - 1) / p->slice_count;
+  receive_from(&w.up, t.down, t.ndown);
+  send_to(&w.down, t.down, t.ndown);
+  if (t.up < 0) {
+    send_to(&w.up, t.down, t.ndown);
+    for (size_t i = 0; i < chunks && !w.up.rc; i++) turn_round(&w, i);
+  } else {
+    send_to(&w.up, &t.up, 1);
+    receive_from(&w.down, &t.up, 1);
+    for (size_t i = 0; i < chunks + LAG && !w.up.rc && !w.down.rc; i++) {
+      if (i < chunks) go_up(&w, i);
+      if (i >= LAG && !w.up.rc) come_down(&w, i - LAG);
+    }
+  }
+  p->rc = w.up.rc ? w.up.rc : w.down.rc;
+}
+
+const struct cpu_algorithm cpu_tree = {"Tree", {[CPU_ALL_REDUCE] = all_reduce}};
