@@ -14,6 +14,7 @@ struct cpu_capture {
   pthread_t thread;
   struct cpu_stream *origin;
   struct cpu_stream *streams; /* all that are in it, the origin too */
+  struct cpu_nodes orphans;   /* the frontiers of streams that were destroyed in it */
   struct cpu_capture *next;
 };
 
@@ -23,7 +24,9 @@ static struct cpu_capture *captures; /* under way */
 static int capture_count;            /* atomic: how many */
 
 static void release(struct cpu_capture *c) {
-  if (--c->references == 0) free(c);
+  if (--c->references > 0) return;
+  cpu_nodes_clear(&c->orphans);
+  free(c);
 }
 
 static void mark_clear(struct cpu_mark *mark) {
@@ -98,12 +101,17 @@ CUresult cpu_capture_begin(CUstream stream, int mode) {
 
 /* Every stream's work must have come back to the origin. */
 static CUresult check_joined(const struct cpu_capture *c) {
-  for (struct cpu_stream *s = c->streams; s; s = s->next_captured) {
-    const int covers = cpu_graph_covers(c->graph, &c->origin->frontier, &s->frontier);
-    if (covers < 0) return CUDA_ERROR_OUT_OF_MEMORY;
-    if (!covers) return CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
+  int covers = cpu_graph_covers(c->graph, &c->origin->frontier, &c->orphans);
+  for (struct cpu_stream *s = c->streams; s && covers > 0; s = s->next_captured) {
+    covers = cpu_graph_covers(c->graph, &c->origin->frontier, &s->frontier);
   }
-  return CUDA_SUCCESS;
+  if (covers < 0) return CUDA_ERROR_OUT_OF_MEMORY;
+  return covers ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
+}
+
+static CUresult invalidate(struct cpu_capture *c, CUresult why) {
+  c->is_invalid = true;
+  return why;
 }
 
 /* Whatever is wrong with it, the capture is over afterwards, unless the call was not for
@@ -111,7 +119,7 @@ static CUresult check_joined(const struct cpu_capture *c) {
 static CUresult finish(struct cpu_stream *s, struct cpu_graph **graph) {
   struct cpu_capture *c = s->capture;
   if (!c) return CUDA_ERROR_ILLEGAL_STATE;
-  if (c->origin != s) return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
+  if (c->origin != s) return invalidate(c, CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
   if (c->mode != CU_STREAM_CAPTURE_MODE_RELAXED &&
       !pthread_equal(c->thread, pthread_self())) {
     return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
@@ -160,41 +168,6 @@ CUresult cpu_capture_add(struct cpu_stream *s, struct cpu_task *task) {
   return rc;
 }
 
-/* Node numbers move by the number of nodes that were there. */
-static bool copy_node(struct cpu_capture *c, const struct cpu_node *node, int base,
-                      const struct cpu_nodes *roots) {
-  struct cpu_nodes after = {0};
-  bool ok = cpu_nodes_merge(&after, node->after.count ? &node->after : roots);
-  for (int i = 0; node->after.count && i < after.count; i++) after.list[i] += base;
-  ok = ok && cpu_graph_add(c->graph, node->task, &after) >= 0;
-  cpu_nodes_clear(&after);
-  return ok;
-}
-
-static CUresult add_graph(struct cpu_stream *s, const struct cpu_graph *graph) {
-  struct cpu_capture *c = s->capture;
-  if (!c || c->is_invalid) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-  const int base = c->graph->count;
-  bool ok = true;
-  for (int i = 0; i < graph->count && ok; i++) {
-    ok = copy_node(c, &graph->nodes[i], base, &s->frontier);
-  }
-  s->frontier.count = graph->count ? 0 : s->frontier.count;
-  for (int node = base; node < c->graph->count && ok; node++) {
-    ok = cpu_nodes_merge(&s->frontier, &(struct cpu_nodes){.list = &node, .count = 1});
-  }
-  if (ok) return CUDA_SUCCESS;
-  c->is_invalid = true;
-  return CUDA_ERROR_OUT_OF_MEMORY;
-}
-
-CUresult cpu_capture_add_graph(struct cpu_stream *s, const struct cpu_graph *graph) {
-  pthread_mutex_lock(&lock);
-  const CUresult rc = add_graph(s, graph);
-  pthread_mutex_unlock(&lock);
-  return rc;
-}
-
 static CUresult record(struct cpu_stream *s, struct cpu_mark *mark) {
   struct cpu_capture *c = s->capture;
   if (!c || c->is_invalid) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
@@ -212,17 +185,12 @@ CUresult cpu_capture_record(struct cpu_stream *s, struct cpu_mark *mark) {
   return rc;
 }
 
-static CUresult invalidate(struct cpu_capture *c, CUresult why) {
-  c->is_invalid = true;
-  return why;
-}
-
 static CUresult wait(struct cpu_stream *s, const struct cpu_mark *mark) {
   struct cpu_capture *c = mark->capture;
   if (!c) return invalidate(s->capture, CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
   if (!c->graph) {
-    return s->capture ? invalidate(s->capture, CUDA_ERROR_STREAM_CAPTURE_ISOLATION)
-                      : CUDA_ERROR_CAPTURED_EVENT;
+    return s->capture ? invalidate(s->capture, CUDA_ERROR_INVALID_VALUE)
+                      : CUDA_ERROR_INVALID_VALUE;
   }
   if (c->is_invalid) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   if (s->is_default) return invalidate(c, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
@@ -240,6 +208,16 @@ CUresult cpu_capture_wait(struct cpu_stream *s, const struct cpu_mark *mark) {
   const CUresult rc = mark->capture || s->capture ? wait(s, mark) : CUDA_SUCCESS;
   pthread_mutex_unlock(&lock);
   return rc;
+}
+
+CUresult cpu_capture_check_mark(const struct cpu_mark *mark, bool invalidates) {
+  struct cpu_capture *c = mark->capture;
+  if (!c) return CUDA_SUCCESS;
+  pthread_mutex_lock(&lock);
+  const bool is_over = !c->graph;
+  if (!is_over && invalidates) c->is_invalid = true;
+  pthread_mutex_unlock(&lock);
+  return is_over ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_CAPTURED_EVENT;
 }
 
 CUresult cpu_capture_check_unsafe(void) {
@@ -285,7 +263,7 @@ CUresult cpu_capture_check_default(CUdevice device) {
   return rc;
 }
 
-/* A destroyed origin takes the capture with it; another stream leaves its work unjoined. */
+/* A destroyed origin takes the capture with it; another stream leaves its work in it. */
 void cpu_capture_leave(struct cpu_stream *s) {
   struct cpu_graph *orphan = NULL;
   pthread_mutex_lock(&lock);
@@ -297,7 +275,7 @@ void cpu_capture_leave(struct cpu_stream *s) {
     struct cpu_stream **link = &c->streams;
     while (*link != s) link = &(*link)->next_captured;
     *link = s->next_captured;
-    c->is_invalid = true;
+    if (!cpu_nodes_merge(&c->orphans, &s->frontier)) c->is_invalid = true;
   }
   pthread_mutex_unlock(&lock);
   cpu_graph_free(orphan);

@@ -53,16 +53,16 @@ bool cpu_is_capturing(const struct cpu_stream *stream);
 /* Adds a task to the graph; owns one reference of it. */
 CUresult cpu_capture_add(struct cpu_stream *stream, struct cpu_task *task);
 
-/* Adds all nodes of a graph, after what the stream was given so far. */
-struct cpu_graph;
-CUresult cpu_capture_add_graph(struct cpu_stream *stream, const struct cpu_graph *graph);
-
 /* What an event recorded now stands for; clears the mark first. */
 CUresult cpu_capture_record(struct cpu_stream *stream, struct cpu_mark *mark);
 
 /* The stream waits for a mark, which may bring it into the mark's capture. A mark without
    capture stands for work outside of the one that `stream` is in. */
 CUresult cpu_capture_wait(struct cpu_stream *stream, const struct cpu_mark *mark);
+
+/* Why an event with this mark cannot be asked for its state; a capture that is under way
+   is invalidated if so wished. */
+CUresult cpu_capture_check_mark(const struct cpu_mark *mark, bool invalidates);
 
 /* A call that captures of this thread, or global ones, forbid: invalidates them. */
 CUresult cpu_capture_check_unsafe(void);

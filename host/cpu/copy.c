@@ -62,6 +62,7 @@ static CUresult submit_copy(void *dst, const void *src, size_t bytes, bool is_st
 static CUresult copy_now(void *dst, const void *src, size_t bytes) {
   struct cpu_stream *s;
   CUresult rc = cpu_stream_enter(NULL, &s);
+  if (!rc) rc = cpu_capture_check_unsafe();
   if (!rc) rc = cpu_stream_drain(s);
   if (!rc) memmove(dst, src, bytes);
   return rc;
@@ -70,15 +71,13 @@ static CUresult copy_now(void *dst, const void *src, size_t bytes) {
 CUresult cpu_memcpy_htod(CUdeviceptr dst, const void *src, size_t bytes) {
   if (bytes == 0) return CUDA_SUCCESS;
   if (!src || !cpu_mem_is_valid(dst, bytes)) return CUDA_ERROR_INVALID_VALUE;
-  const CUresult rc = cpu_capture_check_unsafe();
-  return rc ? rc : copy_now(pointer(dst), src, bytes);
+  return copy_now(pointer(dst), src, bytes);
 }
 
 CUresult cpu_memcpy_dtoh(void *dst, CUdeviceptr src, size_t bytes) {
   if (bytes == 0) return CUDA_SUCCESS;
   if (!dst || !cpu_mem_is_valid(src, bytes)) return CUDA_ERROR_INVALID_VALUE;
-  const CUresult rc = cpu_capture_check_unsafe();
-  return rc ? rc : copy_now(dst, pointer(src), bytes);
+  return copy_now(dst, pointer(src), bytes);
 }
 
 /* Is the host side ordinary memory, and the copy not one that a graph will repeat? */

@@ -105,14 +105,13 @@ CUresult cpu_event_record(CUevent event, CUstream stream) {
 static CUresult take_point(CUevent event, struct cpu_point *point) {
   struct event *ev = find(event);
   if (!ev) return CUDA_ERROR_INVALID_HANDLE;
-  const CUresult rc = cpu_capture_check_unsafe();
-  if (rc) return rc;
   pthread_mutex_lock(&ev->lock);
-  const bool is_captured = ev->mark.capture;
-  *point = ev->point;
+  CUresult rc = cpu_capture_check_mark(&ev->mark, true);
+  if (!rc) rc = cpu_capture_check_unsafe();
+  *point = rc ? (struct cpu_point){0} : ev->point;
   if (point->queue) cpu_queue_retain(point->queue);
   pthread_mutex_unlock(&ev->lock);
-  return is_captured ? CUDA_ERROR_CAPTURED_EVENT : CUDA_SUCCESS;
+  return rc;
 }
 
 CUresult cpu_event_query(CUevent event) {
@@ -151,10 +150,10 @@ CUresult cpu_event_join(CUevent event, struct cpu_stream *stream) {
 static CUresult read_time(CUevent event, int64_t *time_ns, CUdevice *device) {
   struct event *ev = find(event);
   if (!ev) return CUDA_ERROR_INVALID_HANDLE;
-  CUresult rc = CUDA_SUCCESS;
   pthread_mutex_lock(&ev->lock);
-  if (ev->mark.capture) {
-    rc = CUDA_ERROR_CAPTURED_EVENT;
+  CUresult rc = cpu_capture_check_mark(&ev->mark, false);
+  if (rc) {
+    /* as it says */
   } else if (ev->flags & CU_EVENT_DISABLE_TIMING || !ev->point.queue) {
     rc = CUDA_ERROR_INVALID_HANDLE;
   } else if (!cpu_queue_reached(ev->point.queue, ev->point.number)) {

@@ -78,7 +78,8 @@ CUresult cpu_graph_instantiate(CUgraphExec *exec, CUgraph handle,
                                unsigned long long flags) {
   (void)flags; /* they concern device memory nodes and uploads */
   CUdevice device;
-  const CUresult rc = cpu_device_require(&device);
+  CUresult rc = cpu_device_require(&device);
+  if (!rc) rc = cpu_capture_check_unsafe();
   if (rc) return rc;
   const struct cpu_graph *graph = cpu_handle_get(CPU_HANDLE_GRAPH, handle);
   if (!graph || !exec) return CUDA_ERROR_INVALID_VALUE;
@@ -128,7 +129,8 @@ CUresult cpu_graph_launch(CUgraphExec exec, CUstream stream) {
   if (!x) return CUDA_ERROR_INVALID_VALUE;
   CUresult rc = cpu_stream_enter(stream, &s);
   if (rc) return rc;
-  if (cpu_is_capturing(s)) return cpu_capture_add_graph(s, x->graph);
+  /* A capture takes no graph: seen on driver 580. */
+  if (cpu_is_capturing(s)) return cpu_capture_check_sync(s);
   pthread_mutex_lock(&x->lock);
   rc = launch(x, s->queue);
   pthread_mutex_unlock(&x->lock);

@@ -187,7 +187,8 @@ static CUresult make(void **ptr, size_t bytes, bool is_host) {
 }
 
 static CUresult unmake(uintptr_t start, bool is_host) {
-  if (!start) return CUDA_SUCCESS;
+  const CUresult rc = start ? cpu_capture_check_unsafe() : CUDA_SUCCESS;
+  if (rc || !start) return rc;
   pthread_mutex_lock(&lock);
   reap();
   const bool is_live = take(start, is_host);

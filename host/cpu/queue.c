@@ -6,14 +6,6 @@
 #include <signal.h>
 #include <stdlib.h>
 
-enum { BLOCK_ITEMS = 170 }; /* a block is a page */
-
-/* Blocks never move, so the runner reads them without the lock. */
-struct block {
-  struct block *next;
-  struct cpu_item items[BLOCK_ITEMS];
-};
-
 enum rest { AWAKE, DOZING, ASLEEP };
 
 /* A host that synchronises within this time of enqueueing would have been served no sooner
@@ -33,17 +25,12 @@ struct cpu_queue {
   uint32_t is_closed;   /* atomic */
   uint32_t references;  /* atomic */
   int64_t since_ns;     /* atomic: when the queue was last empty and got an item */
-  struct block *first;  /* the runner's */
-  unsigned used;        /* the runner's: items of `first` that are done with */
 
-  /* The producers', under `lock`; `tail` is read by all. */
-  _Alignas(64) pthread_mutex_t lock;
-  uint64_t tail; /* atomic: items appended */
-  struct block *last;
-  unsigned filled;
+  _Alignas(64) pthread_mutex_t lock; /* the appenders' */
+  uint64_t tail;                     /* atomic: items appended */
   bool has_worker;
 
-  struct block *spare; /* atomic: a used block to use again */
+  _Alignas(64) struct cpu_fifo items; /* appended under `lock`, taken by the runner */
   CUdevice device;
   bool is_blocking;
   struct cpu_queue *next, *previous; /* of all queues, under `all_lock` */
@@ -84,15 +71,13 @@ void cpu_task_release(struct cpu_task *task) {
 
 struct cpu_queue *cpu_queue_new(CUdevice device, bool is_blocking) {
   struct cpu_queue *q = aligned_alloc(64, sizeof *q);
-  struct block *block = malloc(sizeof *block);
-  if (!q || !block) {
-    free(q);
-    free(block);
-    return NULL;
-  }
+  if (!q) return NULL;
   *q = (struct cpu_queue){.done = CPU_GATE_INIT, .device = device, .references = 1};
   q->is_blocking = is_blocking;
-  q->first = q->last = block;
+  if (!cpu_fifo_init(&q->items)) {
+    free(q);
+    return NULL;
+  }
   pthread_mutex_init(&q->lock, NULL);
   pthread_mutex_lock(&all_lock);
   q->next = all;
@@ -104,11 +89,7 @@ struct cpu_queue *cpu_queue_new(CUdevice device, bool is_blocking) {
 
 /* Only a queue without a worker or whose worker has ended gets here. */
 static void destroy(struct cpu_queue *q) {
-  for (struct block *b = q->first, *next; b; b = next) {
-    next = b == q->last ? NULL : b->next;
-    free(b);
-  }
-  free(q->spare);
+  cpu_fifo_free(&q->items);
   pthread_mutex_destroy(&q->lock);
   free(q);
 }
@@ -170,13 +151,7 @@ static bool take_run(struct cpu_queue *q) {
 }
 
 static void run_item(struct cpu_queue *q) {
-  if (q->used == BLOCK_ITEMS) {
-    struct block *old = q->first;
-    q->first = old->next;
-    q->used = 0;
-    free(__atomic_exchange_n(&q->spare, old, __ATOMIC_ACQ_REL));
-  }
-  const struct cpu_item item = q->first->items[q->used++];
+  const struct cpu_item item = cpu_fifo_take(&q->items);
   item.run(item.what, item.number);
   cpu_gate_raise(&q->done, q->done.value + 1);
 }
@@ -260,15 +235,7 @@ static bool start_worker(struct cpu_queue *q) {
 
 /* Under the lock: whatever appending one item needs. */
 static bool reserve(struct cpu_queue *q) {
-  if (!q->has_worker && !start_worker(q)) return false;
-  if (q->filled < BLOCK_ITEMS) return true;
-  struct block *block = __atomic_exchange_n(&q->spare, NULL, __ATOMIC_ACQ_REL);
-  if (!block) block = malloc(sizeof *block);
-  if (!block) return false;
-  q->last->next = block;
-  q->last = block;
-  q->filled = 0;
-  return true;
+  return (q->has_worker || start_worker(q)) && cpu_fifo_reserve(&q->items);
 }
 
 /* Under the lock, after reserve. */
@@ -277,7 +244,7 @@ static uint64_t append(struct cpu_queue *q, struct cpu_item item) {
   if (cpu_gate_value(&q->done) == tail) {
     __atomic_store_n(&q->since_ns, cpu_now_ns(), __ATOMIC_RELAXED);
   }
-  q->last->items[q->filled++] = item;
+  cpu_fifo_append(&q->items, item);
   __atomic_store_n(&q->tail, tail + 1, __ATOMIC_SEQ_CST);
   return tail + 1;
 }

@@ -4,6 +4,7 @@
 /* The queue under a stream: items run in order, one at a time, by a worker thread or by a
    thread that waits for them. All functions may be called from any thread. */
 
+#include "host/cpu/fifo.h"
 #include "host/cpu/stream.h"
 
 struct cpu_queue;
@@ -11,13 +12,6 @@ struct cpu_queue;
 /* A place in a queue, reached when that many of its items are complete. */
 struct cpu_point {
   struct cpu_queue *queue; /* a reference is held by whoever stores a point */
-  uint64_t number;
-};
-
-/* `run` gets back `what` and `number`. */
-struct cpu_item {
-  void (*run)(void *what, uint64_t number);
-  void *what;
   uint64_t number;
 };
 
