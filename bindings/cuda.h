@@ -5,7 +5,6 @@
    checks, the current device, deferred release, captures. */
 
 #include "host/backend.h"
-#include "host/recorder.h"
 
 #include <lua.h>
 #include <stdbool.h>
@@ -127,19 +126,6 @@ uint64_t cuda_checkelement(lua_State *L, int arg, ncclDataType_t type);
    - the closing function of a noted type calls cuda_close_graphs BEFORE it releases
      anything (on hardware, destroying a communicator whose graph lives never returns). */
 void cuda_capture_note(lua_State *L, struct cuda *c, int arg);
-
-/* Operations that a capture took from one object, a communicator: every launch of the graph
-   enqueues them anew, so it advances the object's counter and tells the flight recorder of
-   the last one. */
-struct cuda_captured {
-  uint64_t *op_count; /* in the object, which the graph keeps alive */
-  uint64_t count;
-  struct recorder_op last;
-};
-
-/* The running capture's entry for the object at `arg`, noted now if it is new: only then
-   this allocates. */
-struct cuda_captured *cuda_capture_ops(lua_State *L, int arg, uint64_t *op_count);
 
 void cuda_close_graphs(lua_State *L, struct cuda *c, int arg);
 

@@ -68,7 +68,7 @@ int cuda_buffer_new(lua_State *L) {
   const struct bind_field fields[] = {{"kind", BIND_NAME, 0, .names = kinds}, {NULL}};
   bind_fields(L, 3, fields, &options);
   struct cuda *c = cuda_open(L, &e);
-  if (!c) return bind_fail(L, &e);
+  if (!c || (options.kind == KIND_NCCL && !backend_coll(&e))) return bind_fail(L, &e);
   struct buffer *b = lua_newuserdatauv(L, sizeof *b, 1);
   *b = (struct buffer){
     .cuda = c, .count = count, .bytes = count * dtype_size(type), .type = type};

@@ -4,6 +4,7 @@
 #include "bindings/cuda_parts.h"
 
 #include "bindings/bind.h"
+#include "host/recorder.h"
 
 #define CAPTURE "cuda.capture"
 
@@ -14,6 +15,7 @@ struct graph {
   struct cuda *cuda;
   CUgraphExec exec; /* NULL: closed */
   int device;
+  uint64_t launches;
 };
 
 /* Ends the capture however the function that is captured ends. */
@@ -59,35 +61,12 @@ static void push_owner(lua_State *L, int arg) {
 void cuda_capture_note(lua_State *L, struct cuda *c, int arg) {
   if (!c->is_capturing) return;
   arg = lua_absindex(L, arg);
-  luaL_checkstack(L, 6, NULL);
-  lua_rawgetp(L, LUA_REGISTRYINDEX, &NOTES);
-  push_owner(L, arg);
-  lua_pushvalue(L, -1);
-  if (lua_rawget(L, -3) == LUA_TNIL) { /* else it may have operations noted */
-    lua_pushvalue(L, -2);
-    lua_pushboolean(L, true);
-    lua_rawset(L, -5);
-  }
-  lua_pop(L, 3);
-}
-
-struct cuda_captured *cuda_capture_ops(lua_State *L, int arg, uint64_t *op_count) {
-  arg = lua_absindex(L, arg);
   luaL_checkstack(L, 4, NULL);
   lua_rawgetp(L, LUA_REGISTRYINDEX, &NOTES);
-  lua_pushvalue(L, arg);
-  if (lua_rawget(L, -2) != LUA_TUSERDATA) {
-    lua_pop(L, 1);
-    lua_pushvalue(L, arg);
-    struct cuda_captured *ops = lua_newuserdatauv(L, sizeof *ops, 0);
-    *ops = (struct cuda_captured){.op_count = op_count};
-    lua_rawset(L, -3);
-    lua_pop(L, 1);
-    return ops;
-  }
-  struct cuda_captured *ops = lua_touserdata(L, -1);
-  lua_pop(L, 2);
-  return ops;
+  push_owner(L, arg);
+  lua_pushboolean(L, true);
+  lua_rawset(L, -3);
+  lua_pop(L, 1);
 }
 
 static bool is_noted(lua_State *L, int arg) {
@@ -247,47 +226,23 @@ int cuda_graph_capture(lua_State *L) {
   return 1;
 }
 
-/* A launch that is captured becomes part of the new graph, with all that the old one uses.
-   The value of an owner is on top of the stack, its key below. */
-static void note_owner(lua_State *L, struct cuda *c) {
-  const struct cuda_captured *old = lua_touserdata(L, -1);
-  if (!old) {
-    cuda_capture_note(L, c, -2);
-    return;
-  }
-  struct cuda_captured *ops = cuda_capture_ops(L, -2, old->op_count);
-  ops->count += old->count;
-  ops->last = old->last;
+/* For the flight recorder a graph is a communicator: what it captured was counted then. */
+static void record_launch(struct graph *g, CUstream stream) {
+  recorder_enqueue(&(struct recorder_op){.function = "graph_launch",
+                                         .comm = (ncclComm_t)g->exec,
+                                         .stream = stream,
+                                         .op_count = g->launches++,
+                                         .count = 1,
+                                         .peer = -1});
 }
 
-static void enqueue_again(const struct cuda_captured *ops, CUstream stream) {
-  if (!ops || !ops->count) return;
-  struct recorder_op op = ops->last;
-  *ops->op_count += ops->count;
-  op.op_count = *ops->op_count - 1;
-  op.stream = stream;
-  recorder_enqueue(&op);
-}
-
-static void visit_owners(lua_State *L, struct graph *g, CUstream stream) {
-  lua_getiuservalue(L, 1, 1);
-  lua_pushnil(L);
-  while (lua_next(L, -2)) {
-    if (g->cuda->is_capturing) {
-      note_owner(L, g->cuda);
-    } else {
-      enqueue_again(lua_touserdata(L, -1), stream);
-    }
-    lua_pop(L, 1);
-  }
-  lua_pop(L, 1);
-}
-
+/* CUDA cannot capture a launch; the CPU backend could, but then no script would be safe. */
 static int graph_launch(lua_State *L) {
   struct graph *g = check_graph(L, 1);
   CUstream stream = cuda_optstream(L, 2, g->device);
-  visit_owners(L, g, stream);
+  if (g->cuda->is_capturing) return luaL_error(L, "launch: a graph cannot be captured");
   cuda_enter(L, g->cuda, g->device, "launch");
+  record_launch(g, stream);
   CUresult rc = g->cuda->api->graph_launch(g->exec, stream);
   if (rc) return cuda_raise(L, g->cuda, "launch", rc);
   cuda_enqueued(g->cuda, g->device);

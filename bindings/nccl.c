@@ -59,10 +59,10 @@ int nccl_push_result(lua_State *L, ncclResult_t rc) {
 }
 
 /* NCCL's last error says more than its error string, but is often empty. */
-static const char *push_message(lua_State *L, const struct nccl *n, const char *what,
-                                ncclResult_t rc) {
-  const char *why = n->api->get_last_error ? n->api->get_last_error(NULL) : NULL;
-  if (!why || !*why) why = n->api->get_error_string(rc);
+static const char *push_message(lua_State *L, const struct coll_api *api, ncclComm_t comm,
+                                const char *what, ncclResult_t rc) {
+  const char *why = api->get_last_error ? api->get_last_error(comm) : NULL;
+  if (!why || !*why) why = api->get_error_string(rc);
   const char *symbol = push_symbol(L, rc);
   lua_pushfstring(L, "%s: %s: %s", what, symbol, why);
   lua_remove(L, -2);
@@ -71,13 +71,17 @@ static const char *push_message(lua_State *L, const struct nccl *n, const char *
 
 int nccl_fail(lua_State *L, const struct nccl *n, const char *what, ncclResult_t rc) {
   luaL_pushfail(L);
-  push_message(L, n, what, rc);
+  push_message(L, n->api, NULL, what, rc);
   push_symbol(L, rc);
   return 3;
 }
 
 int nccl_raise(lua_State *L, const struct nccl *n, const char *what, ncclResult_t rc) {
-  return luaL_error(L, "%s", push_message(L, n, what, rc));
+  return luaL_error(L, "%s", push_message(L, n->api, NULL, what, rc));
+}
+
+int nccl_raise_of(lua_State *L, const struct comm *c, const char *what, ncclResult_t rc) {
+  return luaL_error(L, "%s", push_message(L, c->api, c->slot, what, rc));
 }
 
 /* NCCL's number: 2804 is 2.8.4, from 2.9 on 22803 is 2.28.3. */

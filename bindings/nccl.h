@@ -66,6 +66,9 @@ int nccl_push_result(lua_State *L, ncclResult_t rc);
 int nccl_fail(lua_State *L, const struct nccl *n, const char *what, ncclResult_t rc);
 int nccl_raise(lua_State *L, const struct nccl *n, const char *what, ncclResult_t rc);
 
+/* The same for a communicator that is open: an error of its own is what is told. */
+int nccl_raise_of(lua_State *L, const struct comm *c, const char *what, ncclResult_t rc);
+
 /* nil, "WHAT: not supported by NCCL 2.12.0", "ENOTSUP". */
 int nccl_unsupported(lua_State *L, const struct nccl *n, const char *what);
 

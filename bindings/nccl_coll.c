@@ -28,8 +28,7 @@ static const char *side(int arg) {
 static void take_part(lua_State *L, struct comm *c) {
   if (c->nccl->group_depth) nccl_join_group(L, 1, c);
   if (!c->cuda->is_capturing) return;
-  cuda_capture_ops(L, 1, &c->op_count);
-  for (int i = SEND; i <= RECV; i++) {
+  for (int i = 1; i <= RECV; i++) {
     if (lua_isuserdata(L, i)) cuda_capture_note(L, c->cuda, i);
   }
 }
@@ -121,22 +120,8 @@ static void begin(lua_State *L, const struct call *call, const struct buffer *b,
   struct comm *c = call->comm;
   const CUresult rc = cuda_use(c->cuda, c->device); /* whose default stream NULL is */
   if (rc) cuda_raise(L, c->cuda, call->function, rc);
-  const struct recorder_op op = {
-    call->function, c->handle, call->stream, c->op_count, b->count, b->type, peer};
-  if (!c->cuda->is_capturing) {
-    recorder_enqueue(&op);
-    return;
-  }
-  cuda_capture_ops(L, 1, &c->op_count)->last = op;
-}
-
-/* A captured operation is enqueued, and counted, by the launches of its graph. */
-static void count_operation(lua_State *L, struct comm *c) {
-  if (c->cuda->is_capturing) {
-    cuda_capture_ops(L, 1, &c->op_count)->count++;
-  } else {
-    c->op_count++;
-  }
+  recorder_enqueue(&(struct recorder_op){
+    call->function, c->handle, call->stream, c->op_count, b->count, b->type, peer});
 }
 
 static int finish(lua_State *L, const struct call *call, ncclResult_t rc) {
@@ -146,8 +131,8 @@ static int finish(lua_State *L, const struct call *call, ncclResult_t rc) {
   /* A non-blocking communicator enqueues in a thread of NCCL's. Its buffers may be closed
      as soon as this returns, so it is waited for; a group does that at its end. */
   if (rc == ncclInProgress) rc = is_pending ? ncclSuccess : nccl_settle(c, rc);
-  if (rc) return nccl_raise(L, c->nccl, call->function, rc);
-  count_operation(L, c);
+  if (rc) return nccl_raise_of(L, c, call->function, rc);
+  c->op_count++;
   lua_settop(L, 1);
   return 1;
 }

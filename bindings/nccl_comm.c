@@ -195,7 +195,7 @@ int nccl_comm_finalize(lua_State *L) {
   cuda_close_graphs(L, c->cuda, 1);
   close_children(c, true);
   const ncclResult_t rc = drain(c);
-  if (rc) return nccl_raise(L, c->nccl, "finalize", rc);
+  if (rc) return nccl_raise_of(L, c, "finalize", rc);
   c->handle = NULL;
   c->state = NCCL_FINALIZED;
   lua_settop(L, 1);
@@ -205,7 +205,7 @@ int nccl_comm_finalize(lua_State *L) {
 static ncclResult_t async_state(lua_State *L, const struct comm *c, const char *what) {
   ncclResult_t state = ncclSuccess;
   const ncclResult_t rc = c->api->comm_get_async_error(c->handle, &state);
-  if (rc) nccl_raise(L, c->nccl, what, rc);
+  if (rc) nccl_raise_of(L, c, what, rc);
   return state;
 }
 
@@ -217,7 +217,7 @@ int nccl_comm_async_error(lua_State *L) {
 int nccl_comm_ready(lua_State *L) {
   const struct comm *c = nccl_checkcomm(L, 1);
   const ncclResult_t state = async_state(L, c, "ready");
-  if (state && state != ncclInProgress) return nccl_raise(L, c->nccl, "ready", state);
+  if (state && state != ncclInProgress) return nccl_raise_of(L, c, "ready", state);
   lua_pushboolean(L, state == ncclSuccess);
   return 1;
 }

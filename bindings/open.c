@@ -13,9 +13,12 @@ static const luaL_Reg modules[] = {
   {"nclua.embedded", luaopen_nclua_embedded},
   {"nclua.hash", luaopen_nclua_hash},
   {"nclua.nccl", luaopen_nclua_nccl},
+  {"nclua.inventory", luaopen_nclua_inventory},
   {"nclua.process", luaopen_nclua_process},
+  {"nclua.sqlite", luaopen_nclua_sqlite},
   {"nclua.stats", luaopen_nclua_stats},
   {"nclua.terminal", luaopen_nclua_terminal},
+  {"nclua.world", luaopen_nclua_world},
   {"nclua.xml", luaopen_nclua_xml},
   {NULL, NULL},
 };

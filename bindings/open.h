@@ -10,11 +10,14 @@ void open_modules(lua_State *L);
 int open_cjson(lua_State *L);
 int open_cjson_safe(lua_State *L);
 int open_lfs(lua_State *L);
+int luaopen_nclua_sqlite(lua_State *L);
 int luaopen_nclua_stats(lua_State *L);
 int luaopen_nclua_embedded(lua_State *L);
 int luaopen_nclua_hash(lua_State *L);
+int luaopen_nclua_inventory(lua_State *L);
 int luaopen_nclua_process(lua_State *L);
 int luaopen_nclua_terminal(lua_State *L);
 int luaopen_nclua_xml(lua_State *L);
+int luaopen_nclua_world(lua_State *L);
 
 #endif

@@ -29,7 +29,7 @@ function(embed_lua target)
   file(CONFIGURE OUTPUT ${out}.S CONTENT "@asm@" @ONLY)
   file(CONFIGURE OUTPUT ${out}.c @ONLY CONTENT
     "#include \"host/embed.h\"\n\n@externs@\nconst struct embedded embedded_files[] = {\n@rows@  {0},\n};\n")
-  set_source_files_properties(${out}.S PROPERTIES OBJECT_DEPENDS "${files}")
+  set_source_files_properties(${out}.S TARGET_DIRECTORY ${target} PROPERTIES OBJECT_DEPENDS "${files}")
   target_sources(${target} PRIVATE ${out}.S ${out}.c)
 endfunction()
 

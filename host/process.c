@@ -167,7 +167,7 @@ static void end(struct process *p) {
 }
 
 void process_close(struct process *p) {
-  if (p->pid > 0 && !p->is_done) end(p);
+  if (p->pid > 0 && !p->is_done && p->owner == getpid()) end(p);
   p->pid = 0;
   shut(&p->in);
   shut(&p->pidfd);

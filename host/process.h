@@ -40,8 +40,9 @@ struct process_text {
 };
 
 struct process {
-  pid_t pid; /* 0: there is none, or it is closed */
-  int pidfd; /* -1 where the kernel has none (before 5.3) */
+  pid_t pid;   /* 0: there is none, or it is closed */
+  pid_t owner; /* a forked rank has a copy of this struct, but not the child */
+  int pidfd;   /* -1 where the kernel has none (before 5.3) */
   int in, out[2];
   const char *input;
   size_t input_left;
@@ -68,6 +69,10 @@ void process_close(struct process *p);
 
 /* A set of CPUs from a list; -1 (EINVAL) if this machine lacks one. */
 int process_cpus(cpu_set_t *set, const int *cpus, size_t count, struct err *e);
+
+/* A parent that ignores SIGCHLD (nohup, some containers) hands that down, and the kernel
+   would reap our children before we learn how they ended. This undoes it. */
+void process_keep_zombies(void);
 
 /* CLOCK_MONOTONIC. */
 uint64_t process_now_ns(void);

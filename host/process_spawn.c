@@ -182,6 +182,7 @@ static uint64_t seconds_to_ns(double seconds) {
 
 static void started(struct process *p, const struct process_spec *spec, pid_t pid) {
   p->pid = pid;
+  p->owner = getpid();
   p->pidfd = -1;
 #ifdef SYS_pidfd_open
   p->pidfd = (int)syscall(SYS_pidfd_open, pid, 0); /* close-on-exec by itself */
@@ -192,9 +193,7 @@ static void started(struct process *p, const struct process_spec *spec, pid_t pi
   p->grace_ns = seconds_to_ns(spec->grace_s);
 }
 
-/* A parent that ignores SIGCHLD (nohup, some containers) hands that down: the kernel would
-   then reap our children before we learn how they ended. */
-static void keep_zombies(void) {
+void process_keep_zombies(void) {
   struct sigaction was;
   const struct sigaction dfl = {.sa_handler = SIG_DFL};
   if (sigaction(SIGCHLD, NULL, &was) == 0 && was.sa_handler == SIG_IGN) {
@@ -207,7 +206,7 @@ int process_spawn(struct process *p, const struct process_spec *spec, struct err
   struct launch l = {.spec = spec, .fd = {-1, -1, -1}, .report = -1, .parent = getpid()};
   int report = -1;
   *p = (struct process){.pidfd = -1, .in = -1, .out = {-1, -1}, .deadline_ns = UINT64_MAX};
-  keep_zombies();
+  process_keep_zombies();
   l.path = find_program(path, spec->argv[0]);
   if (!l.path) return err_errno(e, "cannot run '%s'", spec->argv[0]);
   if (open_input(p, &l, e) || open_output(p, &l, 0, e) || open_output(p, &l, 1, e)) {

@@ -4,6 +4,7 @@
 #include "host/cuda/search.h"
 #include "host/cuda/symbol.h"
 
+#include <dlfcn.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -94,11 +95,12 @@ static void find_headers(const char *library) {
 static int load(struct err *e) {
   if (nvrtc.is_loaded) return 0;
   struct choice c = {.is_found = false};
-  search_each(SEARCH_NVRTC, choose, &c);
+  if (!getenv("NCLUA_NVRTC_LIB")) search_each(SEARCH_NVRTC, choose, &c);
   void *library = search_open(SEARCH_NVRTC, c.is_found ? c.path : NULL, e);
   if (!library) return -1;
   const char *lacks = symbol_fill(library, symbols, COUNT(symbols));
   if (lacks) return err_set(e, "no_symbol", "'%s' lacks '%s'", c.path, lacks);
+  search_path_of(dlsym(library, "nvrtcVersion"), c.path, sizeof c.path);
   find_headers(c.path);
   nvrtc.is_loaded = true;
   return 0;
@@ -150,6 +152,7 @@ static int take_symbol(program p, const char *kernel, struct compiled *out, stru
   const char *name = NULL;
   result rc = nvrtc.get_lowered_name(p, kernel, &name);
   if (rc) return fail(kernel, rc, e);
+  if (!name) return err_set(e, "nvrtc", "'%s' is not a kernel's name", kernel);
   out->symbol = strdup(name);
   return out->symbol ? 0 : err_set(e, "ENOMEM", "no memory for a kernel's name");
 }

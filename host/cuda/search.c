@@ -176,7 +176,8 @@ static bool is_new(struct listing *l, const char *path) {
 /* What the loader makes of a bare name; a constructor runs, but nothing is initialised. */
 static bool resolve(const char *name, char *path) {
   if (strchr(name, '/')) return realpath(name, path) != NULL;
-  void *handle = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
+  /* Kept mapped: what a library's constructors allocate is not released by dlclose. */
+  void *handle = dlopen(name, RTLD_LAZY | RTLD_LOCAL | RTLD_NODELETE);
   if (!handle) return false;
   char folder[PATH_MAX], joined[PATH_MAX * 2];
   bool known = dlinfo(handle, RTLD_DI_ORIGIN, folder) == 0;

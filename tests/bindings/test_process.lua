@@ -20,8 +20,9 @@ local function wait_until(condition, what)
   error("never: " .. what, 2)
 end
 
+-- Once the shell has read its input, spawn() has closed the child's ends here.
 local function count_descriptors()
-  return sh("ls /proc/$PPID/fd | wc -l").stdout
+  return sh("read go; ls /proc/$PPID/fd | wc -l", { stdin = "go\n" }).stdout
 end
 
 TestProcess = {}

@@ -87,3 +87,17 @@ function TestCli.test_bytecode_is_refused()
   luaunit.assertEquals(result.exit_code, 1)
   luaunit.assertStrContains(result.stderr, "attempt to load a binary chunk")
 end
+
+function TestCli.test_doctor()
+  local cjson = require("cjson")
+  local text = run({ "doctor" })
+  luaunit.assertEquals(text.exit_code, 0, text.stderr)
+  luaunit.assertStrContains(text.stdout, "+ backend          cpu, 8 devices")
+  local facts = cjson.decode(run({ "doctor", "--json" }).stdout)
+  luaunit.assertEquals(facts.backend, "cpu")
+  luaunit.assertEquals(facts.devices, 8)
+  local bad = run({ "doctor", "--foo" })
+  luaunit.assertEquals(bad.exit_code, 2)
+  luaunit.assertStrContains(bad.stderr, "nclua doctor: unknown option '--foo'")
+  luaunit.assertEquals(run({ "doctor", "--help" }).exit_code, 0)
+end

@@ -11,7 +11,8 @@ local topology = {}
 ---@field switches table[] the pci entries that have others below them
 ---@field gpus table[] dev, rank, sm, gdr, busid, cpu, nvlinks = { {target, count} }
 ---@field nics table[] busid, cpu, nets = { {name, dev, speed_mbps, port, guid, gdr, …} }
----@field nets table[] all nets, each once
+---@field nets table[] every <net>; virtual ones stand under each CPU
+---@field distinct_nets table[] each net once
 ---@field is_by_class boolean the GPUs were told by PCI class only: no <gpu> elements
 
 ---@class nclua.topology.graph
@@ -46,10 +47,11 @@ local function visit_net(system, element, nic)
     max_connections = number(a.maxconn), is_collnet = a.coll == "1",
   }
   table.insert(nic.nets, net)
+  table.insert(system.nets, net)
   local key = ("%s/%s/%s"):format(a.name, a.guid, a.port)
   if not system.seen_nets[key] then
     system.seen_nets[key] = true
-    table.insert(system.nets, net)
+    table.insert(system.distinct_nets, net)
   end
 end
 
@@ -131,7 +133,8 @@ end
 local function read_system(root)
   local system = {
     kind = "system", version = root.attributes.version, cpus = {}, pci = {}, switches = {},
-    gpus = {}, nics = {}, nets = {}, seen_nets = {}, warnings = {}, is_by_class = false,
+    gpus = {}, nics = {}, nets = {}, distinct_nets = {}, seen_nets = {}, warnings = {},
+    is_by_class = false,
   }
   visit(system, root, {})
   add_by_class(system)
