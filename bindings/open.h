@@ -17,6 +17,7 @@ int luaopen_nclua_hash(lua_State *L);
 int luaopen_nclua_inventory(lua_State *L);
 int luaopen_nclua_process(lua_State *L);
 int luaopen_nclua_terminal(lua_State *L);
+int luaopen_nclua_tuner(lua_State *L);
 int luaopen_nclua_xml(lua_State *L);
 int luaopen_nclua_world(lua_State *L);
 
