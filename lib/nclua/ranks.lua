@@ -2,6 +2,7 @@
 --- so that the function is a closure of the same script. Rows come back; a rank that dies,
 --- fails or hangs ends the whole world.
 local flight = require("nclua.flight")
+local oversubscribe = require("nclua.oversubscribe")
 local world = require("nclua.world")
 
 local ranks = {}
@@ -153,18 +154,6 @@ local function set_env(handle, env, index)
   end
 end
 
--- NCCL refuses two ranks on one GPU of one host, but not on hosts that only differ in name:
--- the ranks that come round to the first device again stand on the next pretended host.
-local function pretend_hosts(handle, p, index)
-  if p.backend == "cpu" then
-    handle:setenv("NCLUA_CPU_DEVICES", tostring(p.n))
-    return index
-  end
-  handle:setenv("NCCL_HOSTID", ("nclua-host-%d"):format(index // p.devices))
-  if not os.getenv("NCCL_SOCKET_IFNAME") then handle:setenv("NCCL_SOCKET_IFNAME", "lo") end
-  return index % p.devices
-end
-
 -- Runs in the rank; the parent goes on in `watch`.
 local function serve(handle, options, p)
   local rank = setmetatable({
@@ -172,7 +161,11 @@ local function serve(handle, options, p)
     oversubscribed = p.oversubscribed, is_pinned = options.affinity and true or false,
   }, Rank)
   local device = handle.index
-  if p.oversubscribed then device = pretend_hosts(handle, p, handle.index) end
+  if p.oversubscribed then
+    local place = oversubscribe.place(p.backend, handle.index, p.n, p.devices)
+    device = place.device
+    set_env(handle, place.env, handle.index)
+  end
   set_env(handle, options.env, handle.index)
   if options.device ~= false and p.devices > 0 then
     rank.device = device
