@@ -1,5 +1,6 @@
 ---@meta nclua.embedded
---- The Lua files inside the binary: modules ("nclua.csv") and chapters ("chapter:interview").
+--- The files inside the binary: modules ("nclua.csv"), chapters ("chapter:interview"),
+--- plugins ("plugin:tuner", not Lua).
 ---@field version string of nclua, "0.1.0"
 local embedded = {}
 

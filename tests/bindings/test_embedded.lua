@@ -8,7 +8,11 @@ function TestEmbedded.test_every_name_has_a_source()
   luaunit.assertTrue(#names > 3)
   for _, name in ipairs(names) do
     local text, path = embedded.source(name)
-    luaunit.assertTrue(load(text, "=" .. path, "t") ~= nil, name)
+    if name:match("^plugin:") then
+      luaunit.assertEquals(text:sub(1, 4), "\127ELF", name)
+    else
+      luaunit.assertTrue(load(text, "=" .. path, "t") ~= nil, name)
+    end
   end
 end
 
