@@ -98,6 +98,38 @@ static bool is_file(const char *path) {
   return stat(path, &st) == 0 && !S_ISDIR(st.st_mode);
 }
 
+/* A searcher with the script's folder as its upvalue: what lies beside a script comes
+   before what is in the binary, so that a copy of a chapter runs as it was edited. nclua's
+   own modules cannot be replaced that way. */
+static int search_beside(lua_State *L) {
+  const char *name = luaL_checkstring(L, 1);
+  if (strncmp(name, "nclua.", strlen("nclua.")) == 0) return 0;
+  lua_getglobal(L, "package");
+  lua_getfield(L, -1, "searchpath");
+  lua_pushvalue(L, 1);
+  lua_pushvalue(L, lua_upvalueindex(1));
+  lua_call(L, 2, 2);
+  if (lua_isnil(L, -2)) return 1; /* where it was looked for */
+  const char *path = lua_tostring(L, -2);
+  if (luaL_loadfilex(L, path, "t") != LUA_OK) return lua_error(L);
+  lua_pushstring(L, path);
+  return 2;
+}
+
+/* With the folder's pattern on top of the stack: before the searcher of embedded files. */
+static void add_searcher(lua_State *L) {
+  lua_pushcclosure(L, search_beside, 1);
+  lua_getglobal(L, "package");
+  lua_getfield(L, -1, "searchers");
+  for (lua_Integer i = (lua_Integer)lua_rawlen(L, -1); i >= 2; i--) {
+    lua_rawgeti(L, -1, i);
+    lua_rawseti(L, -2, i + 1);
+  }
+  lua_rotate(L, -3, -1);
+  lua_rawseti(L, -2, 2);
+  lua_pop(L, 2);
+}
+
 /* A module beside the script is found wherever the script is started from. */
 static void prepend_folder(lua_State *L, const char *script) {
   const char *slash = strrchr(script, '/');
@@ -108,10 +140,13 @@ static void prepend_folder(lua_State *L, const char *script) {
     luaL_addlstring(&b, script, (size_t)(slash - script));
   else
     luaL_addchar(&b, '.');
-  luaL_addstring(&b, "/?.lua;");
+  luaL_addstring(&b, "/?.lua");
   luaL_pushresult(&b);
-  lua_getfield(L, -2, "path");
-  lua_concat(L, 2);
+  lua_pushvalue(L, -1);
+  add_searcher(L);
+  lua_pushliteral(L, ";");
+  lua_getfield(L, -3, "path");
+  lua_concat(L, 3);
   lua_setfield(L, -2, "path");
   lua_pop(L, 1);
 }
