@@ -6,7 +6,15 @@
 
 #include <time.h>
 
+/* cuda.backend([name]): chooses one first, which is possible until a device is in use. */
 static int backend(lua_State *L) {
+  static const char *const names[] = {"auto", "cpu", "cuda", NULL};
+  struct err e;
+  if (!lua_isnoneornil(L, 1)) {
+    const char *name = names[bind_checkname(L, 1, names)];
+    if (cuda_state(L)->api) return luaL_error(L, "backend: %s is in use", backend_name());
+    if (backend_choose(name, NULL, &e)) return luaL_error(L, "%s", e.text);
+  }
   lua_pushstring(L, backend_name());
   return 1;
 }

@@ -17,7 +17,7 @@ int backend_choose(const char *name, const char *library, struct err *e) {
       e, "EINVAL", "unknown backend '%s': expected 'auto', 'cpu' or 'cuda'", name);
   }
   chosen = name[0] == 'a' ? "auto" : name[1] == 'p' ? "cpu" : "cuda";
-  nccl_library = library;
+  if (library) nccl_library = library;
   return 0;
 }
 

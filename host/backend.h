@@ -204,7 +204,8 @@ extern struct device_api cuda_device, cpu_device;
 extern struct coll_api cuda_coll, cpu_coll;
 
 /* Which backend this process uses. "auto" is cuda where a driver and a GPU node are found,
-   else cpu. Nothing is initialised, so forking stays possible. -1: not a backend's name. */
+   else cpu; a library of NULL is the one chosen before. Nothing is initialised, so forking
+   stays possible. -1: not a backend's name. */
 int backend_choose(const char *name, const char *nccl_library, struct err *e);
 
 /* The chosen backend's name, "cuda" or "cpu", with "auto" resolved; nothing is loaded. */

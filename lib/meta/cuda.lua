@@ -12,8 +12,11 @@ local cuda = {}
 ---| "i8" | "u8" | "i32" | "u32" | "i64" | "u64"
 ---| "f16" | "bf16" | "f32" | "f64" | "f8e4m3" | "f8e5m2"
 
+---Which backend this process uses; with a name, chooses one first, which raises once a
+---device is in use.
+---@param name? "auto"|"cpu"|"cuda"
 ---@return "cpu"|"cuda"
-function cuda.backend() end
+function cuda.backend(name) end
 
 ---@class cuda.device_description
 ---@field index integer from 0, as for `set_device`
