@@ -3,7 +3,6 @@
 #include "bindings/bind.h"
 #include "bindings/open.h"
 #include "host/embed.h"
-#include "host/version.h"
 
 /* embedded.names() */
 static int embedded_names(lua_State *L) {
@@ -36,7 +35,5 @@ static const luaL_Reg functions[] = {
 int luaopen_nclua_embedded(lua_State *L) {
   luaL_checkversion(L);
   luaL_newlib(L, functions);
-  lua_pushliteral(L, NCLUA_VERSION);
-  lua_setfield(L, -2, "version");
   return 1;
 }

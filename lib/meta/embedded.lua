@@ -1,7 +1,6 @@
 ---@meta nclua.embedded
 --- The files inside the binary: modules ("nclua.csv"), chapters ("chapter:interview"),
 --- plugins ("plugin:tuner", not Lua).
----@field version string of nclua, "0.1.0"
 local embedded = {}
 
 ---@return string[] names

@@ -25,6 +25,12 @@ function critical_path.statistic(values)
   }
 end
 
+local meta = {}
+
+local function new_case(rows, keys, cases)
+  return setmetatable({ rows = rows, keys = keys, cases = cases }, meta)
+end
+
 ---Rows of one case. The fields of `keys` can be read from the case itself.
 ---@class critical_path.case
 ---@field rows table[]
@@ -32,8 +38,10 @@ end
 local case = {}
 
 -- A method is found first; then the case's own keys, held in the first row.
-local function index(self, name)
-  return case[name] or rawget(self, "rows")[1][name]
+function meta:__index(name)
+  if case[name] then return case[name] end
+  local first = rawget(self, "rows")[1]
+  return first and first[name]
 end
 
 ---The slowest rank of every cycle, in the order of the cycles.
@@ -55,6 +63,27 @@ end
 ---@return critical_path.statistic
 function case:slowest(field)
   return critical_path.statistic(self:slowest_of(field))
+end
+
+---@param field string
+---@return number over all ranks and cycles
+function case:sum(field)
+  local sum = 0
+  for _, row in ipairs(self.rows) do sum = sum + row[field] end
+  return sum
+end
+
+---The same case with only those of its rows that have these values.
+---@param wanted table<string, any>
+---@return critical_path.case
+function case:where(wanted)
+  local rows = {}
+  for _, row in ipairs(self.rows) do
+    local matches = true
+    for key, value in pairs(wanted) do matches = matches and row[key] == value end
+    if matches then rows[#rows + 1] = row end
+  end
+  return new_case(rows, self.keys, self.cases)
 end
 
 ---How often a field is true, over all ranks and cycles: 0 to 1.
@@ -101,7 +130,7 @@ function critical_path.cases(rows, keys)
     local id = identity(row, keys)
     local one = known[id]
     if not one then
-      one = setmetatable({ rows = {}, keys = keys, cases = cases }, { __index = index })
+      one = new_case({}, keys, cases)
       known[id], cases[#cases + 1] = one, one
     end
     one.rows[#one.rows + 1] = row

@@ -11,7 +11,7 @@ local size = require("nclua.size")
 
 ---@class options.row
 ---@field [1] string name; "run_id" is --run-id
----@field [2] string|number|boolean default; false makes a flag
+---@field [2] string|number|boolean default; false makes a flag; "auto" needs no conversion
 ---@field [3] string help
 ---@field kind? "size"|"list"|"integers" what a text means
 ---@field min? number
@@ -109,6 +109,7 @@ end
 local function value_of(row, given)
   if row[2] == false then return given or false, tostring(given or false) end
   local text = tostring(given or row[2])
+  if text == "auto" and row[2] == "auto" then return text, text end
   local value, message = convert(row, text)
   if message then return nil, ("%s: %s"):format(flag_of(row[1]), message) end
   return value, text

@@ -24,7 +24,3 @@ function TestEmbedded.test_source_is_the_file()
   luaunit.assertNil(embedded.source("nclua.none"))
   luaunit.assertErrorMsgContains("string expected", embedded.source)
 end
-
-function TestEmbedded.test_version()
-  luaunit.assertStrMatches(embedded.version, "%d+%.%d+%.%d+")
-end

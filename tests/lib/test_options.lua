@@ -7,6 +7,7 @@ local ROWS = {
   { "run_id", "now", "name of the run" },
   { "largest", "64M", "largest message", kind = "size" },
   { "cpu_affinity", "0,2", "CPUs", kind = "integers" },
+  { "most", "auto", "size or auto", kind = "size" },
   { "sections", "all", "sections", kind = "list", choices = { "async", "decode" } },
   { "mode", "fast", "how", choices = { "fast", "slow" } },
   { "note", "", "free text" },
@@ -22,7 +23,7 @@ TestOptions = {}
 function TestOptions.test_defaults_give_the_types()
   luaunit.assertEquals(assert(parse()).values, {
     cycles = 10, ratio = 0.5, run_id = "now", largest = 64 << 20, cpu_affinity = { 0, 2 },
-    sections = { "all" }, mode = "fast", note = "", traceback = false,
+    most = "auto", sections = { "all" }, mode = "fast", note = "", traceback = false,
   })
 end
 
@@ -33,6 +34,8 @@ function TestOptions.test_values()
     { { "--ratio", "2" }, "ratio", 2 },
     { { "--run-id", "x y" }, "run_id", "x y" },
     { { "--largest", "2KiB" }, "largest", 2048 },
+    { { "--most", "auto" }, "most", "auto" },
+    { { "--most", "1k" }, "most", 1024 },
     { { "--cpu-affinity", "1, 3" }, "cpu_affinity", { 1, 3 } },
     { { "--sections", "decode,async" }, "sections", { "decode", "async" } },
     { { "--mode", "slow" }, "mode", "slow" },
@@ -71,7 +74,7 @@ function TestOptions.test_every_option_is_listed()
   luaunit.assertEquals(#texts, #ROWS)
   luaunit.assertEquals(texts[1], { "cycles", "10" })
   luaunit.assertEquals(texts[4], { "largest", "2k" })
-  luaunit.assertEquals(texts[9], { "traceback", "true" })
+  luaunit.assertEquals(texts[10], { "traceback", "true" })
 end
 
 function TestOptions.test_help_shows_options_and_description()
