@@ -1,0 +1,166 @@
+--- A chapter: an experiment as one command. This is where options, the run's directory, the
+--- order of the evidence and the exit status are; the chapter itself says what is measured.
+local chapter = {}
+
+local cuda = require("nclua.cuda")
+local environment = require("nclua.environment")
+local hash = require("nclua.hash")
+local manifest = require("nclua.manifest")
+local measure = require("nclua.measure")
+local options = require("nclua.options")
+local results = require("nclua.results")
+local run = require("nclua.run")
+local size = require("nclua.size")
+local source = require("nclua.source")
+local summary = require("nclua.summary")
+
+---@class chapter.spec
+---@field name string of the command
+---@field experiment string folder below ROOT/logs
+---@field title string
+---@field sections section[]
+---@field options options.row[] its own; those of every chapter are added
+
+---@class chapter: chapter.spec
+---@field measure fun(run: run, opt: table) set by the script
+---@field boundary string[] what a run does and does not show
+---@field remarks manifest.pair[] what the manifest shall say as well
+local methods = {}
+methods.__index = methods
+
+local EXIT_FAILURE, EXIT_USAGE = 1, 2
+
+local function common_options(sections)
+  local names = { "all" }
+  for i, section in ipairs(sections) do names[i + 1] = section.name end
+  return {
+    { "root", ".", "results go to ROOT/logs/EXPERIMENT/RUN_ID" },
+    { "run_id", os.date("!%Y%m%dT%H%M%SZ"), "name of the run" },
+    { "cycles", 10, "measured cycles of every case", min = 1 },
+    { "warmups", 3, "cycles before them that are not recorded", min = 0 },
+    { "sections", "all", "what to run, comma-separated", kind = "list", choices = names },
+    { "largest", "auto", "largest message; auto fits the backend", kind = "size" },
+    { "backend", "auto", "auto, cpu or cuda", choices = { "auto", "cpu", "cuda" } },
+    { "cpu_affinity", "auto", "CPU of rank 0, 1, ...", kind = "integers" },
+    { "timeout", 60, "seconds without progress that end a world", min = 1 },
+    { "oversubscribe", false, "more ranks than devices: right sums, meaningless times" },
+    { "traceback", false, "show the stack of an error" },
+  }
+end
+
+---Defines the chapter that the calling script is.
+---@param spec chapter.spec
+---@return chapter
+function chapter.new(spec)
+  local one = setmetatable({ boundary = {}, remarks = {} }, methods)
+  for key, value in pairs(spec) do one[key] = value end
+  one.source = source.of(2)
+  one.rows = table.move(spec.options, 1, #spec.options, 1, {})
+  local common = common_options(spec.sections)
+  table.move(common, 1, #common, #one.rows + 1, one.rows)
+  return one
+end
+
+-- Options whose default depends on the backend, once that is known.
+local function resolve(opt, texts)
+  if opt.backend ~= "auto" then cuda.backend(opt.backend) end
+  if opt.largest == "auto" then opt.largest = measure.largest(cuda.backend()) end
+  for _, text in ipairs(texts) do
+    if text[1] == "largest" then
+      text[2] = ("%s (%s)"):format(text[2], size.format(opt.largest))
+    end
+  end
+end
+
+local function new_run(self, parsed)
+  local opt = parsed.values
+  resolve(opt, parsed.texts)
+  return run.new({
+    chapter = self, id = opt.run_id, opt = opt, texts = parsed.texts,
+    backend = cuda.backend(), command_line = environment.command_line(),
+    folder = ("%s/logs/%s/%s"):format(opt.root, self.experiment, opt.run_id),
+  })
+end
+
+local function check_contracts(self)
+  self.contracts = self:rows("contracts")
+  local failed, first = 0, nil
+  for _, row in ipairs(self.contracts) do
+    if not row.correct then
+      failed, first = failed + 1, first or row
+    end
+  end
+  if failed == 0 then return end
+  local text = "%d of %d contracts failed, the first: %s, %s, rank %d of %d, cycle %d: %s"
+  error(text:format(failed, #self.contracts, first.section, first.case, first.rank,
+    first.world_size, first.cycle, first.check), 0)
+end
+
+-- The order of the evidence: raw rows are written, then what is made from them.
+local function complete(self)
+  check_contracts(self)
+  for _, section in ipairs(self.chapter.sections) do self:derive(section) end
+  self:write_table("summary.csv", summary.COLUMNS, self.summary)
+  self:write("summary.md", summary.encode(self))
+  self.finished_utc = os.date("!%Y-%m-%dT%H:%M:%SZ")
+  results.write(self)
+  self:write(manifest.FILE, manifest.encode(self:manifest(), self.commands))
+end
+
+---@param name string
+---@return section
+function methods:section(name)
+  for _, section in ipairs(self.sections) do
+    if section.name == name then return section end
+  end
+  error("no such section: " .. name)
+end
+
+---What the manifest says of the scripts: each one's checksum.
+---@return manifest.pair[]
+function methods:scripts()
+  local list = {}
+  for i, section in ipairs(self.sections) do list[i + 1] = section.source end
+  list[1] = self.source
+  for i, one in ipairs(list) do
+    list[i] = { "sha256." .. one.path, hash.sha256(one.text) }
+  end
+  return list
+end
+
+local function measure_and_complete(self, parsed, started)
+  started.run = new_run(self, parsed)
+  self.measure(started.run, parsed.values)
+  complete(started.run)
+  io.write(summary.encode(started.run), "run_dir=", started.run.folder, "\n")
+end
+
+-- Details first; the last line says what failed and where the evidence is.
+local function say(self, message, folder)
+  local headline, details = message:match("^([^\n]*)\n?(.-)\n*$")
+  local evidence = folder and "; evidence: " .. folder or ""
+  if details ~= "" then io.stderr:write(details, "\n") end
+  io.stderr:write(self.name, ": ", headline, evidence, "\n")
+end
+
+---Runs the chapter with the script's arguments and ends the program unless all is well.
+---@param args? string[] default: the global arg
+function methods:main(args)
+  local description = options.header(self.source.text)
+  local parsed, message = options.parse(self.name, description, self.rows, args or arg)
+  if not parsed then
+    say(self, message .. " (try --help)")
+    os.exit(EXIT_USAGE)
+  elseif parsed.help then
+    print(parsed.help)
+    return
+  end
+  local started = {}
+  local handler = parsed.values.traceback and debug.traceback or tostring
+  local ok, why = xpcall(measure_and_complete, handler, self, parsed, started)
+  if ok then return end
+  say(self, why, started.run and started.run.folder)
+  os.exit(EXIT_FAILURE)
+end
+
+return chapter

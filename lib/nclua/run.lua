@@ -1,0 +1,265 @@
+--- One run of a chapter: its directory, what happened in it, and how it is completed.
+---
+--- Raw rows and raw output come first, then the tables made from them, each file under a
+--- temporary name and then renamed; the manifest is last.
+local run = {}
+
+local critical_path = require("nclua.critical_path")
+local csv = require("nclua.csv")
+local inventory = require("nclua.inventory")
+local environment = require("nclua.environment")
+local files = require("nclua.files")
+local process = require("nclua.process")
+local worlds = require("nclua.worlds")
+
+---@class run
+---@field folder string
+---@field id string
+---@field opt table<string, any>
+---@field chapter chapter
+---@field backend "cpu"|"cuda"
+---@field commands string[] everything that was started, for the manifest
+---@field facts environment.fact[]
+---@field notes string[] what every reader must know: a small world, a missing program
+---@field contracts table[] rows of all worlds, once they are read
+---@field worlds worlds.done[]
+---@field tables table<string, table[]> summary rows by section
+---@field summary table[] rows of summary.csv
+local methods = {}
+methods.__index = methods
+
+local function check(ok, message)
+  if not ok then error(message, 0) end
+  return ok
+end
+
+---@param fields table chapter, id, folder, opt, texts, backend, command_line
+---@return run
+function run.new(fields)
+  local one = setmetatable({
+    commands = {}, facts = environment.host(), notes = {}, contracts = {}, worlds = {},
+    tables = {}, summary = {}, started_utc = os.date("!%Y-%m-%dT%H:%M:%SZ"),
+  }, methods)
+  for key, value in pairs(fields) do one[key] = value end
+  check(not files.exists(one.folder), one.folder .. " exists: choose another --run-id")
+  for _, below in ipairs({ "raw/results", "raw/nccl", "artifacts" }) do
+    check(files.make_folder(one:path(below)))
+  end
+  return one
+end
+
+---@param name string
+---@return string path in the run's directory
+function methods:path(name)
+  return self.folder .. "/" .. name
+end
+
+---@param name string
+---@param value any replaces what was known
+function methods:fact(name, value)
+  for _, fact in ipairs(self.facts) do
+    if fact[1] == name then
+      fact[2] = value
+      return
+    end
+  end
+  self.facts[#self.facts + 1] = { name, value }
+end
+
+---Says something on the terminal, in summary.md and in the manifest.
+---@param text string
+function methods:note(text)
+  for _, known in ipairs(self.notes) do
+    if known == text then return end
+  end
+  self.notes[#self.notes + 1] = text
+end
+
+---@param name string
+---@param text string
+function methods:write(name, text)
+  check(files.write(self:path(name), text))
+end
+
+---Writes a table, which must not be empty.
+---@param name string
+---@param columns string[]
+---@param rows table[]
+function methods:write_table(name, columns, rows)
+  check(csv.write(self:path(name), columns, rows))
+end
+
+---Notes a command for the manifest, with the variables that a case adds.
+---@param text string
+---@param case? string
+function methods:command(text, case)
+  local words = {}
+  for name, value in pairs(case and self:debug_environment(case) or {}) do
+    words[#words + 1] = name .. "=" .. value
+  end
+  table.sort(words)
+  words[#words + 1] = text
+  self.commands[#self.commands + 1] = table.concat(words, " ")
+end
+
+---NCCL's log of a case goes to raw/nccl, one file a process.
+---@param case string
+---@return table<string, string> variables
+function methods:debug_environment(case)
+  return {
+    NCCL_DEBUG = "INFO",
+    NCCL_DEBUG_SUBSYS = "INIT,GRAPH,COLL",
+    NCCL_DEBUG_FILE = self:path(("raw/nccl/%s_%%h_%%p.log"):format(case)),
+  }
+end
+
+---@param section section
+---@return boolean
+function methods:is_selected(section)
+  for _, name in ipairs(self.opt.sections) do
+    if name == "all" or name == section.name then return true end
+  end
+  return false
+end
+
+---Measures sections in a world of ranks; see `worlds.measure`.
+---@param name string of the case
+---@param requested integer ranks
+---@param sections section[]
+function methods:world(name, requested, sections)
+  worlds.measure(self, name, requested, sections)
+end
+
+---Keeps what a program says, as artifacts/NAME; that it is not there is an answer, too.
+---@param name string
+---@param argv string[]
+---@return string text
+function methods:capture(name, argv)
+  self:command(table.concat(argv, " "))
+  local result, message = process.run(argv, { stderr = "merge", timeout_s = 60 })
+  local text = result and result.stdout or message .. "\n"
+  if result and not result.ok then
+    local how = result.timed_out and "timed out" or result.signal
+      or "exit status " .. result.exit_code
+    text = ("%s(%s: %s)\n"):format(text, argv[1], how)
+  end
+  self:write("artifacts/" .. name, text)
+  return text
+end
+
+---The rows of a section as they are in the raw files of all worlds, in a fixed order: what
+---is made of them can be made again from the directory alone.
+---@param name string section, or "contracts"
+---@return table[]
+function methods:rows(name)
+  local rows, pattern = {}, "^[^./]+/rank%d+_" .. name .. "%.csv$"
+  for _, path in ipairs(files.list(self:path("raw/results"))) do
+    if path:find(pattern) then
+      local some = check(csv.read(self:path("raw/results/" .. path)))
+      table.move(some, 1, #some, #rows + 1, rows)
+    end
+  end
+  return rows
+end
+
+-- Did every contract of a case hold? A case without one has proved nothing.
+local function is_correct(self, section, case)
+  local name, seen = section:case_name(case), false
+  for _, row in ipairs(self.contracts) do
+    if row.section == section.name and row.case == name
+      and row.requested_world_size == case.requested_world_size then
+      if not row.correct then return false end
+      seen = true
+    end
+  end
+  return seen
+end
+
+local function metric_name(section, case)
+  local metric = section.metric
+  return type(metric) == "function" and metric(case) or metric
+end
+
+local function summary_row(section, case, statistic)
+  return {
+    section = section.summary_name, world_size = case.world_size,
+    case = section:case_name(case), metric = metric_name(section, case),
+    median = statistic.median, p95 = statistic.p95, cv_percent = statistic.cv_percent,
+    samples = statistic.samples, correct = case.correct,
+    requested_world_size = case.requested_world_size, backend = case.backend,
+    times_valid = case.times_valid,
+  }
+end
+
+---Makes a section's table from its raw rows, and its part of summary.csv.
+---@param section section
+function methods:derive(section)
+  local raw = self:rows(section.name)
+  if #raw == 0 then return end
+  if section.prepare then
+    raw = section.prepare(raw)
+    self:write_table(section.raw_file, section.raw_columns, raw)
+  end
+  local rows = {}
+  for _, case in ipairs(critical_path.cases(raw, section.keys)) do
+    case.correct = is_correct(self, section, case)
+    local row, statistic = section.summarise(case)
+    if row then
+      for _, column in ipairs(section.summary) do
+        if row[column] == nil then row[column] = case[column] end
+      end
+      rows[#rows + 1] = row
+      self.summary[#self.summary + 1] = summary_row(section, case, statistic)
+    end
+  end
+  self:write_table(section.summary_file, section.summary, rows)
+  self.tables[section.name] = rows
+end
+
+---What is known of the run itself, for results.db.
+---@return table<string, string>
+function methods:identity()
+  local identity = {
+    run_id = self.id, experiment = self.chapter.experiment, chapter = self.chapter.name,
+    title = self.chapter.title, started_utc = self.started_utc,
+    finished_utc = self.finished_utc, nclua_version = inventory.version(),
+    backend = self.backend,
+  }
+  for _, fact in ipairs(self.facts) do
+    if fact[1] == "hostname" then identity.hostname = fact[2] end
+  end
+  return identity
+end
+
+---@return manifest.pair[]
+function methods:manifest()
+  local list = {
+    { "experiment", self.chapter.experiment },
+    { "run_id", self.id },
+    { "timestamp_utc", self.started_utc },
+    { "finished_utc", self.finished_utc },
+    { "nclua_version", inventory.version() },
+  }
+  local function append(more)
+    table.move(more, 1, #more, #list + 1, list)
+  end
+  append(self.facts)
+  append(environment.variables())
+  append(self.chapter:scripts())
+  append(self.texts)
+  for _, world in ipairs(self.worlds) do
+    list[#list + 1] = { "world." .. world.name, ("%d ranks of %d requested, %.3f s"):format(
+      world.world_size, world.requested_world_size, world.wall_s) }
+  end
+  for _, note in ipairs(self.notes) do list[#list + 1] = { "note", note } end
+  append(self.chapter.remarks)
+  append({
+    { "critical_path_summary",
+      "max rank duration per cycle, then median/P95 (nearest rank)/CV across cycles" },
+    { "NCCL_DEBUG", "INFO" },
+    { "NCCL_DEBUG_SUBSYS", "INIT,GRAPH,COLL" },
+  })
+  return list
+end
+
+return run
