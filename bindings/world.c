@@ -64,22 +64,25 @@ static void set_integer(lua_State *L, const char *key, int64_t value) {
   lua_setfield(L, -2, key);
 }
 
-static int push_exit(lua_State *L, int rank, const struct launch_rank *r) {
+static int push_exit(lua_State *L, int rank, const struct launch_end *end) {
   lua_pushliteral(L, "exit");
   lua_pushinteger(L, rank);
   lua_createtable(L, 0, 6);
-  if (WIFEXITED(r->status)) {
-    set_integer(L, "exit_code", WEXITSTATUS(r->status));
-    lua_pushboolean(L, WEXITSTATUS(r->status) == WORLD_EXIT_ABORTED);
+  if (end->is_lost) {
+    lua_pushboolean(L, true);
+    lua_setfield(L, -2, "lost");
+  } else if (WIFEXITED(end->status)) {
+    set_integer(L, "exit_code", WEXITSTATUS(end->status));
+    lua_pushboolean(L, WEXITSTATUS(end->status) == WORLD_EXIT_ABORTED);
     lua_setfield(L, -2, "aborted");
   } else {
-    const char *name = sigabbrev_np(WTERMSIG(r->status));
+    const char *name = sigabbrev_np(WTERMSIG(end->status));
     lua_pushfstring(L, "SIG%s", name ? name : "?");
     lua_setfield(L, -2, "signal");
   }
-  set_integer(L, "user_us", r->user_us);
-  set_integer(L, "sys_us", r->sys_us);
-  set_integer(L, "max_rss_bytes", r->max_rss_bytes);
+  set_integer(L, "user_us", end->user_us);
+  set_integer(L, "sys_us", end->sys_us);
+  set_integer(L, "max_rss_bytes", end->max_rss_bytes);
   return 3;
 }
 
@@ -99,7 +102,7 @@ static int handle_step(lua_State *L) {
   switch (event.kind) {
     case LAUNCH_FRAME: return push_frame(L, &event);
     case LAUNCH_OUTPUT: return push_output(L, &event);
-    case LAUNCH_EXIT: return push_exit(L, event.rank, &h->l.ranks[event.rank]);
+    case LAUNCH_EXIT: return push_exit(L, event.rank, &h->l.ranks[event.rank].end);
     case LAUNCH_DONE: lua_pushliteral(L, "done"); return 1;
     case LAUNCH_NOTHING: break;
   }
@@ -119,6 +122,12 @@ static int handle_casualty(lua_State *L) {
   if (rank < 0) return 0;
   lua_pushinteger(L, rank);
   return 1;
+}
+
+/* What the processes of a launcher's other ranks are told at the end. */
+static int handle_settle(lua_State *L) {
+  check_handle(L)->l.is_good = lua_toboolean(L, 2);
+  return 0;
 }
 
 static int handle_kill(lua_State *L) {
@@ -174,92 +183,17 @@ static int handle_tostring(lua_State *L) {
   return 1;
 }
 
-struct options {
-  int count, output, affinity;
-  const char *log_dir;
-};
-
-static const char *const outputs[] = {"inherit", "capture", "null", "files", NULL};
-
-static const struct bind_field fields[] = {
-  {"count",
-   BIND_INT,
-   offsetof(struct options, count),
-   .required = true,
-   .min = 1,
-   .max = WORLD_MOST_RANKS},
-  {"output", BIND_NAME, offsetof(struct options, output), .names = outputs},
-  {"log_dir", BIND_STRING, offsetof(struct options, log_dir)},
-  {"affinity", BIND_TABLE, offsetof(struct options, affinity)},
-  {NULL},
-};
-
-static int check_cpu(lua_State *L, int index) {
-  int is_integer = 0;
-  lua_Integer cpu = lua_tointegerx(L, index, &is_integer);
-  luaL_argcheck(L,
-                is_integer && cpu >= 0 && cpu < CPU_SETSIZE,
-                1,
-                "option 'affinity': expected, for each rank, a CPU or a list of CPUs");
-  return (int)cpu;
-}
-
-/* One rank's CPUs: a number or a list of numbers, on top of the stack. */
-static int read_cpus(lua_State *L, cpu_set_t *set, struct err *e) {
-  int cpus[CPU_SETSIZE];
-  size_t count = 0;
-  if (!lua_istable(L, -1)) {
-    cpus[count++] = check_cpu(L, -1);
-    return process_cpus(set, cpus, count, e);
-  }
-  size_t given = lua_rawlen(L, -1);
-  luaL_argcheck(L, given > 0 && given <= CPU_SETSIZE, 1, "option 'affinity': a bad list");
-  for (; count < given; count++) {
-    lua_rawgeti(L, -1, (lua_Integer)count + 1);
-    cpus[count] = check_cpu(L, -1);
-    lua_pop(L, 1);
-  }
-  return process_cpus(set, cpus, count, e);
-}
-
-static int read_affinity(lua_State *L, struct launch_spec *spec, int at, struct err *e) {
-  luaL_argcheck(L,
-                lua_rawlen(L, at) == (size_t)spec->count,
-                1,
-                "option 'affinity': expected one entry for each rank");
-  cpu_set_t *sets = lua_newuserdatauv(L, (size_t)spec->count * sizeof *sets, 0);
-  for (int i = 0; i < spec->count; i++) {
-    lua_rawgeti(L, at, i + 1);
-    if (read_cpus(L, &sets[i], e)) return -1;
-    lua_pop(L, 1);
-  }
-  spec->cpus = sets;
-  return 0;
-}
-
-static int check_unnested(struct err *e) {
-  int count, index = world_rank_index(&count);
-  if (index < 0) return forkable_check(e);
-  return err_set(
-    e, "busy", "worlds do not nest: this is rank %d of %d already", index, count);
-}
-
 static int module_fork(lua_State *L) {
-  struct options o = {0};
   struct launch_seat seat;
+  struct world_request r;
   struct err e;
-  luaL_checktype(L, 2, LUA_TFUNCTION);
-  lua_settop(L, 2);
-  bind_fields(L, 1, fields, &o);
-  luaL_checkstack(L, 8, NULL);
-  struct launch_spec spec = {o.count, (enum launch_output)o.output, o.log_dir, NULL};
-  luaL_argcheck(L, o.output != LAUNCH_FILES || o.log_dir, 1, "option 'log_dir' is missing");
-  if (check_unnested(&e)) return bind_fail(L, &e);
-  if (o.affinity && read_affinity(L, &spec, o.affinity, &e)) return bind_fail(L, &e);
+  if (world_read_request(L, &r, &e)) return bind_fail(L, &e);
   struct handle *h = lua_newuserdatauv(L, sizeof *h, 0);
   *h = (struct handle){.is_open = false};
   luaL_setmetatable(L, WORLD);
-  if (launch_fork(&h->l, &spec, &seat, &e)) return bind_fail(L, &e);
+  int rc = r.launcher.name ? rendezvous_lead(&h->l, &r.spec, &r.launcher, r.turn, &seat, &e)
+                           : launch_fork(&h->l, &r.spec, &seat, &e);
+  if (rc) return bind_fail(L, &e);
   if (seat.index >= 0) {
     lua_pushvalue(L, 2);
     world_rank_run(L, &seat);
@@ -307,6 +241,7 @@ static const luaL_Reg handle_methods[] = {
   {"kill", handle_kill},
   {"pids", handle_pids},
   {"progress", handle_progress},
+  {"settle", handle_settle},
   {"status", handle_status},
   {"step", handle_step},
   {NULL, NULL},
@@ -318,6 +253,8 @@ static const luaL_Reg functions[] = {
   {"current", module_current},
   {"devices", module_devices},
   {"fork", module_fork},
+  {"join", world_join_launcher},
+  {"launcher", world_find_launcher},
   {"now_us", module_now_us},
   {"recorder", module_recorder},
   {NULL, NULL},
@@ -326,6 +263,7 @@ static const luaL_Reg functions[] = {
 int luaopen_nclua_world(lua_State *L) {
   bind_type_fields(L, WORLD, handle_meta, handle_methods, handle_fields);
   world_rank_type(L);
+  world_member_type(L);
   luaL_newlib(L, functions);
   return 1;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -27,6 +28,11 @@ void launch_catch(struct launch *l) {
   if (sigaction(SIGTERM, NULL, &was) || was.sa_handler != SIG_DFL) return;
   l->is_catching = sigaction(SIGTERM, &ours, NULL) == 0;
   is_terminated = 0;
+}
+
+int launch_is_terminated(const struct launch *l, struct err *e) {
+  if (!l->is_catching || !is_terminated) return 0;
+  return err_set(e, "terminated", "ended by SIGTERM");
 }
 
 static void shut(int *fd) {
@@ -74,16 +80,29 @@ static int64_t timeval_us(struct timeval t) {
   return (int64_t)t.tv_sec * 1000000 + t.tv_usec;
 }
 
-static int reap(struct launch_rank *r, struct err *e) {
+int launch_reap(struct launch_rank *r, struct err *e) {
   struct rusage used = {0};
-  pid_t pid = wait4(r->pid, &r->status, WNOHANG, &used);
-  if (pid == 0) return 0;
+  pid_t pid = wait4(r->pid, &r->end.status, WNOHANG, &used);
   if (pid < 0) return err_errno(e, "wait for a rank");
-  r->user_us = timeval_us(used.ru_utime);
-  r->sys_us = timeval_us(used.ru_stime);
-  r->max_rss_bytes = (int64_t)used.ru_maxrss * 1024;
+  if (pid == 0) return 0;
+  r->end.user_us = timeval_us(used.ru_utime);
+  r->end.sys_us = timeval_us(used.ru_stime);
+  r->end.max_rss_bytes = (int64_t)used.ru_maxrss * 1024;
   r->is_reaped = true;
-  return drain(r, e);
+  return 1;
+}
+
+static int hear(struct launch_rank *r) {
+  ssize_t got = recv(r->link, &r->end, sizeof r->end, MSG_DONTWAIT);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return 0;
+  if (got != (ssize_t)sizeof r->end) r->end = (struct launch_end){.is_lost = true};
+  r->is_reaped = true;
+  return 1;
+}
+
+static int reap(struct launch_rank *r, struct err *e) {
+  int rc = r->link >= 0 ? hear(r) : launch_reap(r, e);
+  return rc == 1 ? drain(r, e) : rc;
 }
 
 /* Is there a whole frame? Then the event is filled and the frame taken. */
@@ -148,8 +167,9 @@ static int wait_for_any(struct launch *l, int timeout_ms) {
     for (int s = 0; s < LAUNCH_STREAMS; s++) {
       *p++ = (struct pollfd){.fd = r->stream[s].fd, .events = POLLIN};
     }
-    *p++ = (struct pollfd){.fd = r->is_reaped ? -1 : r->pidfd, .events = POLLIN};
-    bool is_blind = r->pidfd < 0 && !r->is_reaped;
+    int end = r->link >= 0 ? r->link : r->pidfd;
+    *p++ = (struct pollfd){.fd = r->is_reaped ? -1 : end, .events = POLLIN};
+    bool is_blind = end < 0 && !r->is_reaped;
     if (is_blind && timeout_ms > NO_PIDFD_MS) timeout_ms = NO_PIDFD_MS;
   }
   return poll(l->polled, (nfds_t)(p - l->polled), timeout_ms);
@@ -162,7 +182,7 @@ static int collect(struct launch *l, struct err *e) {
     for (int s = 0; s < LAUNCH_STREAMS; s++, p++) {
       if (p->revents && read_some(&r->stream[s], CHUNK, e)) return -1;
     }
-    bool maybe_dead = !r->is_reaped && (p->revents || r->pidfd < 0);
+    bool maybe_dead = !r->is_reaped && (p->revents || (r->pidfd < 0 && r->link < 0));
     if (maybe_dead && reap(r, e)) return -1;
     p++;
   }
@@ -172,9 +192,7 @@ static int collect(struct launch *l, struct err *e) {
 int launch_step(struct launch *l, int timeout_ms, struct launch_event *event,
                 struct err *e) {
   *event = (struct launch_event){.kind = LAUNCH_NOTHING};
-  if (l->is_catching && is_terminated) {
-    return err_set(e, "terminated", "ended by SIGTERM");
-  }
+  if (launch_is_terminated(l, e)) return -1;
   if (take(l, event)) return 0;
   if (is_all_reported(l)) {
     event->kind = LAUNCH_DONE;
@@ -188,15 +206,22 @@ int launch_step(struct launch *l, int timeout_ms, struct launch_event *event,
   return 0;
 }
 
+/* Looks without taking, so that the exit is reported in its turn. */
+static bool is_casualty(const struct launch_rank *r) {
+  struct launch_end end;
+  siginfo_t info = {0};
+  if (r->is_reaped) return r->end.is_lost || WIFSIGNALED(r->end.status);
+  if (r->link >= 0) {
+    ssize_t got = recv(r->link, &end, sizeof end, MSG_DONTWAIT | MSG_PEEK);
+    return got == 0 || (got == (ssize_t)sizeof end && WIFSIGNALED(end.status));
+  }
+  if (waitid(P_PID, (id_t)r->pid, &info, WEXITED | WNOHANG | WNOWAIT)) return false;
+  return info.si_pid && info.si_code != CLD_EXITED;
+}
+
 int launch_casualty(const struct launch *l) {
   for (int i = 0; i < l->count; i++) {
-    const struct launch_rank *r = &l->ranks[i];
-    siginfo_t info = {0};
-    if (r->is_reaped) {
-      if (WIFSIGNALED(r->status)) return i;
-    } else if (waitid(P_PID, (id_t)r->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0) {
-      if (info.si_pid && info.si_code != CLD_EXITED) return i;
-    }
+    if (is_casualty(&l->ranks[i])) return i;
   }
   return -1;
 }
@@ -214,8 +239,10 @@ static void bury(struct launch_rank *r) {
   }
 }
 
-static void release(struct launch_rank *r, bool is_owner) {
-  if (is_owner && r->pid && !r->is_reaped) bury(r);
+static void release(struct launch_rank *r, bool is_owner, bool is_good) {
+  if (is_owner && r->pid && !r->is_reaped && r->link < 0) bury(r);
+  if (is_owner && r->link >= 0) send(r->link, &is_good, sizeof is_good, MSG_NOSIGNAL);
+  shut(&r->link);
   shut(&r->pidfd);
   for (int s = 0; s < LAUNCH_STREAMS; s++) {
     shut(&r->stream[s].fd);
@@ -227,7 +254,7 @@ void launch_close(struct launch *l) {
   bool is_owner = l->owner == getpid();
   if (is_owner) launch_kill(l);
   if (is_owner && l->is_catching) signal(SIGTERM, SIG_DFL);
-  for (int i = 0; i < l->count; i++) release(&l->ranks[i], is_owner);
+  for (int i = 0; i < l->count; i++) release(&l->ranks[i], is_owner, l->is_good);
   free(l->ranks);
   free(l->polled);
   world_destroy(l->world);

@@ -28,13 +28,20 @@ struct launch_stream {
   size_t used, room, taken;
 };
 
+/* How a rank ended, as wait4 gives it. */
+struct launch_end {
+  int status;
+  bool is_lost; /* the process that could tell is gone */
+  int64_t user_us, sys_us, max_rss_bytes;
+};
+
 struct launch_rank {
   pid_t pid; /* 0: not forked */
   int pidfd; /* -1 where the kernel has none */
+  int link;  /* another process has forked it and will send a launch_end; else -1 */
   struct launch_stream stream[LAUNCH_STREAMS];
   bool is_reaped, is_reported;
-  int status;
-  int64_t user_us, sys_us, max_rss_bytes;
+  struct launch_end end;
 };
 
 struct launch {
@@ -44,6 +51,7 @@ struct launch {
   pid_t owner;           /* a rank has a copy of this struct, but not the ranks */
   int count, next;       /* next: where the search for an event goes on */
   bool is_catching;      /* SIGTERM, which was at its default before */
+  bool is_good;          /* what the processes of the other ranks are told at the end */
 };
 
 /* What a rank has: the parent's `index` is -1. */
@@ -57,6 +65,15 @@ struct launch_seat {
    left. */
 int launch_fork(struct launch *l, const struct launch_spec *spec, struct launch_seat *seat,
                 struct err *e);
+
+/* The parts of it. `l` is for `count` ranks in `world` (not yet, if NULL); forks rank i: 0
+   in the parent, 1 in the rank, -1. */
+int launch_prepare(struct launch *l, int count, struct world *world, struct err *e);
+int launch_fork_rank(struct launch *l, const struct launch_spec *spec, int i,
+                     struct launch_seat *seat, struct err *e);
+
+/* Reaps a rank that this process has forked: 1 if it has ended. */
+int launch_reap(struct launch_rank *r, struct err *e);
 
 enum launch_kind { LAUNCH_NOTHING, LAUNCH_FRAME, LAUNCH_OUTPUT, LAUNCH_EXIT, LAUNCH_DONE };
 
@@ -75,6 +92,9 @@ int launch_step(struct launch *l, int timeout_ms, struct launch_event *event,
 
 /* Notes SIGTERM instead of dying of it, until launch_close; called by launch_fork. */
 void launch_catch(struct launch *l);
+
+/* -1 (code "terminated") if SIGTERM came since launch_catch. */
+int launch_is_terminated(const struct launch *l, struct err *e);
 
 /* A rank that a signal has ended, whether its exit was reported or not; -1: none. */
 int launch_casualty(const struct launch *l);

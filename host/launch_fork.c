@@ -24,17 +24,18 @@ static void shut(int *fd) {
   *fd = -1;
 }
 
-static int allocate(struct launch *l, int count, struct err *e) {
+int launch_prepare(struct launch *l, int count, struct world *world, struct err *e) {
+  *l = (struct launch){.owner = getpid(), .world = world};
   l->ranks = calloc((size_t)count, sizeof *l->ranks);
   l->polled = calloc((size_t)count * (LAUNCH_STREAMS + 1), sizeof *l->polled);
-  l->world = world_create(count, e);
-  if (!l->world) return -1;
   if (!l->ranks || !l->polled) return err_set(e, "ENOMEM", "no memory for %d ranks", count);
   for (int i = 0; i < count; i++) {
-    l->ranks[i].pidfd = -1;
+    l->ranks[i].pidfd = l->ranks[i].link = -1;
     for (int s = 0; s < LAUNCH_STREAMS; s++) l->ranks[i].stream[s].fd = -1;
   }
   l->count = count;
+  process_keep_zombies();
+  fflush(NULL); /* or each rank would write again what is buffered now */
   return 0;
 }
 
@@ -88,6 +89,7 @@ static struct world *forget_others(struct launch *l) {
   for (int i = 0; i < l->count; i++) {
     for (int s = 0; s < LAUNCH_STREAMS; s++) shut(&l->ranks[i].stream[s].fd);
     shut(&l->ranks[i].pidfd);
+    shut(&l->ranks[i].link);
   }
   free(l->ranks);
   free(l->polled);
@@ -117,9 +119,8 @@ static void take_seat(struct launch *l, const struct launch_spec *spec, struct e
   _exit(EXIT_FAILURE);
 }
 
-/* 0 in the parent, 1 in the rank. */
-static int fork_one(struct launch *l, const struct launch_spec *spec, int i,
-                    struct launch_seat *seat, struct err *e) {
+int launch_fork_rank(struct launch *l, const struct launch_spec *spec, int i,
+                     struct launch_seat *seat, struct err *e) {
   struct launch_rank *r = &l->ranks[i];
   struct ends ends = {.index = i, .fd = {-1, -1, -1}, .parent = getpid()};
   if (open_ends(r, &ends, spec, e)) {
@@ -145,11 +146,11 @@ int launch_fork(struct launch *l, const struct launch_spec *spec, struct launch_
                 struct err *e) {
   *l = (struct launch){.owner = getpid()};
   *seat = (struct launch_seat){.index = -1, .fd = -1};
-  if (allocate(l, spec->count, e)) goto fail;
-  process_keep_zombies();
-  fflush(NULL); /* or each rank would write again what is buffered now */
+  struct world *world = world_create(spec->count, e);
+  if (!world) return -1;
+  if (launch_prepare(l, spec->count, world, e)) goto fail;
   for (int i = 0; i < spec->count; i++) {
-    int rc = fork_one(l, spec, i, seat, e);
+    int rc = launch_fork_rank(l, spec, i, seat, e);
     if (rc < 0) goto fail;
     if (rc > 0) return 0;
   }

@@ -32,18 +32,45 @@ static size_t world_bytes(int count) {
   return sizeof(struct world) + (size_t)count * sizeof(struct world_rank);
 }
 
-struct world *world_create(int count, struct err *e) {
-  void *memory = mmap(
-    NULL, world_bytes(count), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) {
-    err_errno(e, "cannot map the memory of %d ranks", count);
-    return NULL;
-  }
-  struct world *w = memory; /* zeroed by the kernel */
+static struct world *map(int count, int flags, int fd, struct err *e) {
+  void *memory =
+    mmap(NULL, world_bytes(count), PROT_READ | PROT_WRITE, MAP_SHARED | flags, fd, 0);
+  if (memory != MAP_FAILED) return memory;
+  err_errno(e, "cannot map the memory of %d ranks", count);
+  return NULL;
+}
+
+/* The kernel has zeroed it. */
+static void start(struct world *w, int count) {
   w->count = count;
   /* Spinning pays only where every rank has a CPU to itself. */
   w->spins = count <= sysconf(_SC_NPROCESSORS_ONLN) ? SPINS : 0;
+}
+
+struct world *world_create(int count, struct err *e) {
+  struct world *w = map(count, MAP_ANONYMOUS, -1, e);
+  if (w) start(w, count);
   return w;
+}
+
+struct world *world_create_file(int count, int *fd, struct err *e) {
+  struct world *w = NULL;
+  *fd = memfd_create("nclua-world", MFD_CLOEXEC);
+  if (*fd < 0 || ftruncate(*fd, (off_t)world_bytes(count))) {
+    err_errno(e, "cannot make the memory of %d ranks", count);
+  } else {
+    w = map(count, 0, *fd, e);
+  }
+  if (w) {
+    start(w, count);
+  } else if (*fd >= 0) {
+    close(*fd);
+  }
+  return w;
+}
+
+struct world *world_map(int fd, int count, struct err *e) {
+  return map(count, 0, fd, e);
 }
 
 void world_destroy(struct world *w) {

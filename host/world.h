@@ -33,6 +33,10 @@ struct world {
 
 /* NULL with *e filled if there is no memory. */
 struct world *world_create(int count, struct err *e);
+
+/* The same as a file without a name, which other processes map. *fd is the caller's. */
+struct world *world_create_file(int count, int *fd, struct err *e);
+struct world *world_map(int fd, int count, struct err *e);
 void world_destroy(struct world *w);
 
 /* In the rank, after the fork: records into the world's memory, ignores Ctrl-C (the parent

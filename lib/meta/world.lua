@@ -8,6 +8,7 @@ local world = {}
 ---@field output? "inherit"|"capture"|"null"|"files"
 ---@field log_dir? string for "files": rank-I.stdout and rank-I.stderr go there
 ---@field affinity? (integer|integer[])[] one entry a rank
+---@field launcher? boolean only rank 0 is forked here, other processes bring theirs
 
 ---Forks `count` ranks; each runs `main` and ends, and never returns to the script. What the
 ---parent's frames have open is not closed in a rank: it is collected or simply dropped.
@@ -17,6 +18,22 @@ local world = {}
 ---@return string? message
 ---@return string? code "busy": a device, a database, ... is in use, or this is a rank
 function world.fork(options, main) end
+
+---The world that torchrun, mpirun or srun made of this process, if it has more than one;
+---NCLUA_LAUNCHER=none hides it.
+---@return string? name nil, message, code: its variables contradict each other
+---@return integer|string|nil index from 0
+---@return integer|string|nil count
+function world.launcher() end
+
+---As a launcher's process other than 0: forks this process's rank and gives it into the
+---hands of process 0, which watches it.
+---@param options world.options with launcher=true
+---@param main fun(rank: world.rank)
+---@return world.member? member
+---@return string? message
+---@return string? code
+function world.join(options, main) end
 
 ---Which rank is this process? Nothing outside a rank.
 ---@return integer? index
@@ -47,7 +64,7 @@ local running = {}
 ---* "error", rank, message, traceback
 ---* "finished", rank
 ---* "output", rank, text, "stdout"|"stderr"
----* "exit", rank, { exit_code | signal, aborted, user_us, sys_us, max_rss_bytes }
+---* "exit", rank, { exit_code | signal | lost, aborted, user_us, sys_us, max_rss_bytes }
 ---* "done": all have ended
 ---@param timeout_ms integer
 ---@return string? event
@@ -75,8 +92,24 @@ function running:progress() end
 ---@return flight.rank[]
 function running:status() end
 
+---Says what a launcher's other processes are told at the close; "failed" otherwise.
+---@param is_good boolean
+function running:settle(is_good) end
+
 ---Kills and reaps what is left. Also what `<close>` and collection do.
 function running:close() end
+
+---A launcher's process other than 0, while its rank runs.
+---@class world.member
+local member = {}
+
+---Waits for the end; nil if it has not come.
+---@param timeout_ms integer
+---@return "good"|"failed"|nil
+function member:step(timeout_ms) end
+
+---Kills and reaps this process's rank if it is left.
+function member:close() end
 
 ---The handle of a rank, in that rank.
 ---@class world.rank

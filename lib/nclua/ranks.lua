@@ -63,7 +63,7 @@ end
 ---@alias ranks.env table<string, string|number|false> false unsets
 
 ---@class ranks.options
----@field n? integer how many ranks; default: one a device
+---@field n? integer how many ranks; default: a launcher's, or one a device
 ---@field fn fun(rank: ranks.rank) runs in each rank
 ---@field on_row? ranks.on_row runs here; without it the rows are kept in the report
 ---@field on_line? ranks.on_line each line that a rank prints; implies output="capture"
@@ -82,6 +82,7 @@ end
 ---@field exit_code? integer
 ---@field signal? string
 ---@field aborted? boolean it was ordered to end
+---@field lost? boolean the launcher's process that it belongs to is gone
 ---@field user_us integer
 ---@field sys_us integer
 ---@field max_rss_bytes integer
@@ -105,6 +106,16 @@ end
 ---@field traceback? string of the rank's error
 ---@field status? flight.rank[] what every rank did
 ---@field findings? string[] which rank differs
+
+---The world of processes that a launcher (torchrun, mpirun, srun) made, if there is one.
+---There `run` forks one rank in each process; rows come to process 0, and the others get a
+---report without rows: what a script writes, it should write in process 0 alone.
+---@return { launcher: string, index: integer, count: integer }? nil without a launcher
+function ranks.launcher()
+  local name, index, count = world.launcher()
+  if name then return { launcher = name, index = index, count = count } end
+  if index then error(("ranks: %s"):format(index), 2) end
+end
 
 local KNOWN = {
   n = true, fn = true, on_row = true, on_line = true, env = true, affinity = true,
@@ -137,14 +148,18 @@ end
 -- How many ranks, on how many devices. nil, message, code: not on this machine.
 local function plan(options)
   local devices, backend = world.devices()
-  local n = options.n or math.max(devices, 1)
-  local crowded = devices > 0 and n > devices
+  local outer = not world.current() and ranks.launcher() or nil
+  local n = options.n or outer and outer.count or math.max(devices, 1)
+  -- A launcher may show each of its processes a device of its own, which is number 0.
+  local is_bound = outer and devices == 1 and os.getenv("CUDA_VISIBLE_DEVICES") ~= nil
+  local crowded = devices > 0 and n > devices and not is_bound
   if crowded and not options.oversubscribe and options.device ~= false then
     return nil, ("%d ranks need %d devices, this machine has %d (%s backend); "
       .. "with oversubscribe=true they share them, and times mean nothing")
       :format(n, n, devices, backend), "no_device"
   end
-  return { n = n, devices = devices, backend = backend, oversubscribed = crowded }
+  return { n = n, devices = devices, backend = backend, oversubscribed = crowded,
+    outer = outer, is_bound = is_bound }
 end
 
 local function set_env(handle, env, index)
@@ -160,7 +175,7 @@ local function serve(handle, options, p)
     index = handle.index, count = handle.count, handle = handle, device = false,
     oversubscribed = p.oversubscribed, is_pinned = options.affinity and true or false,
   }, Rank)
-  local device = handle.index
+  local device = p.is_bound and 0 or handle.index
   if p.oversubscribed then
     local place = oversubscribe.place(p.backend, handle.index, p.n, p.devices)
     device = place.device
@@ -272,9 +287,10 @@ end
 local function judge_exit(self, index, ended)
   if ended.aborted or self.was_killed then return end
   local doing = flight.describe(self.world:status()[index + 1])
-  if ended.signal then
+  if ended.signal or ended.lost then
+    local how = ended.signal and "died of " .. ended.signal or "is gone with its process"
     self:fail({ code = "rank_died", rank = index,
-      message = ("rank %d died of %s: %s"):format(index, ended.signal, doing) })
+      message = ("rank %d %s: %s"):format(index, how, doing) })
   elseif not ended.finished then
     self:fail({ code = "rank_left", rank = index,
       message = ("rank %d left with status %d before its function ended: %s")
@@ -285,7 +301,7 @@ end
 function on.exit(self, index, how)
   local ended = self.report.ranks[index + 1]
   for key, value in pairs(how) do ended[key] = value end
-  ended.ended = how.signal or how.aborted and "aborted"
+  ended.ended = how.signal or how.lost and "lost" or how.aborted and "aborted"
     or ended.finished and "finished" or ("exit %d"):format(how.exit_code)
   finish_output(self, index, ended)
   judge_exit(self, index, ended)
@@ -366,11 +382,23 @@ local function output_of(options)
   return options.on_line and "capture" or options.output
 end
 
+-- In a launcher's process other than 0: its rank is watched from there.
+local function attend(spec, main)
+  local member <close>, message, code = world.join(spec, main)
+  if not member then return nil, message, code end
+  local verdict
+  repeat verdict = member:step(1000) until verdict
+  if verdict == "good" then
+    return { count = spec.count, ranks = {}, rows = {}, row_count = 0, checks = {} }
+  end
+  return nil, "the world failed: process 0 says why", "peer"
+end
+
 ---Runs `fn` in `n` processes and waits for all. Must be called before this process touches
 ---a device. A world that fails gives nil, a message (with a table of what each rank last
 ---did, where that helps), a code, and the report as far as it got. The code is
----"rank_error", "rank_died", "rank_left", "timeout", "limit", "busy", "no_device" or an
----errno name.
+---"rank_error", "rank_died", "rank_left", "timeout", "limit", "busy", "no_device", "peer"
+---(in a launcher's process other than 0) or an errno name.
 ---@param options ranks.options
 ---@return ranks.report? report
 ---@return string? message
@@ -378,15 +406,17 @@ end
 ---@return ranks.report? partial
 function ranks.run(options)
   check_options(options)
-  local p, why, code = plan(options)
-  if not p then return nil, why, code end
+  local p, why, why_code = plan(options)
+  if not p then return nil, why, why_code end
+  local spec = { count = p.n, affinity = options.affinity or nil,
+    output = output_of(options), log_dir = options.log_dir, launcher = p.outer ~= nil }
+  local function main(handle) serve(handle, options, p) end
+  if p.outer and p.outer.index > 0 then return attend(spec, main) end
+
   local report, parts = new_report(p)
   local started_at = now_s()
-  local running <close>, message, failed = world.fork({
-    count = p.n, affinity = options.affinity or nil, output = output_of(options),
-    log_dir = options.log_dir,
-  }, function(handle) serve(handle, options, p) end)
-  if not running then return nil, message, failed end
+  local running <close>, message, code = world.fork(spec, main)
+  if not running then return nil, message, code end
   local watch = setmetatable({ world = running, options = options, report = report,
     parts = parts, timeout_s = options.timeout_s or 60, started_at = started_at,
     moved_at = started_at }, Watch)
@@ -396,6 +426,7 @@ function ranks.run(options)
   local failure = watch.failure
   report.failure = failure
   if failure then return nil, failure_text(failure), failure.code, report end
+  running:settle(true)
   return report
 end
 
