@@ -122,23 +122,24 @@ CUresult cpu_memcpy_dtod_async(CUdeviceptr dst, CUdeviceptr src, size_t bytes,
   return submit_copy(pointer(dst), pointer(src), bytes, false, stream);
 }
 
-/* The pattern is laid once, then doubled by copies, which run at memcpy's speed. */
+/* By copies that double, until what is copied is long enough for memcpy's full speed and
+   still fits the second-level cache. */
+void cpu_repeat(unsigned char *dst, size_t laid, size_t bytes) {
+  const size_t enough = 64 << 10;
+  size_t block = laid;
+  for (size_t at = laid; at < bytes;) {
+    const size_t left = bytes - at;
+    memcpy(dst + at, dst, block < left ? block : left);
+    at += block < left ? block : left;
+    if (block < enough) block = at;
+  }
+}
+
 static void run_fill(struct cpu_task *task, uint64_t ticket) {
   (void)ticket;
   const struct fill *f = (const struct fill *)task;
-  const size_t bytes = f->count * f->element_bytes;
-  unsigned char *dst = f->dst;
-  if (f->element_bytes == 1) {
-    memset(dst, (int)(f->bits & 0xff), bytes);
-    return;
-  }
-  const size_t block = bytes < 4096 ? bytes : 4096; /* stays in the first-level cache */
-  for (size_t at = 0; at < block; at += f->element_bytes) {
-    memcpy(dst + at, &f->bits, f->element_bytes);
-  }
-  for (size_t at = block; at < bytes; at += block) {
-    memcpy(dst + at, dst, block < bytes - at ? block : bytes - at);
-  }
+  memcpy(f->dst, &f->bits, f->element_bytes);
+  cpu_repeat(f->dst, f->element_bytes, f->count * f->element_bytes);
 }
 
 CUresult cpu_fill(CUdeviceptr dst, size_t count, size_t element_bytes, uint64_t bits,

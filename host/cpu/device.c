@@ -10,7 +10,7 @@ struct CUctx_st {
 };
 
 static struct CUctx_st contexts[CPU_DEVICES_MAX];
-static int device_count;   /* 0 until `load` */
+static int device_count;   /* atomic; 0 until `load` */
 static int is_initialised; /* atomic */
 static _Thread_local CUcontext current;
 
@@ -26,7 +26,7 @@ static int load(const char *library, struct err *e) {
                    text,
                    CPU_DEVICES_MAX);
   }
-  device_count = (int)count;
+  __atomic_store_n(&device_count, (int)count, __ATOMIC_RELEASE);
   return 0;
 }
 
@@ -35,7 +35,7 @@ static const char *library_path(void) {
 }
 
 int cpu_device_count(void) {
-  return device_count;
+  return __atomic_load_n(&device_count, __ATOMIC_ACQUIRE);
 }
 
 static CUresult check_initialised(void) {
@@ -75,7 +75,7 @@ static CUresult driver_get_version(int *version) {
 
 static CUresult get_count(int *count) {
   if (!count) return CUDA_ERROR_INVALID_VALUE;
-  *count = device_count; /* before init, too: there is nothing to find out */
+  *count = cpu_device_count(); /* before init, too: there is nothing to find out */
   return CUDA_SUCCESS;
 }
 
@@ -83,7 +83,7 @@ static CUresult get(CUdevice *device, int ordinal) {
   const CUresult rc = check_initialised();
   if (rc) return rc;
   if (!device) return CUDA_ERROR_INVALID_VALUE;
-  if (ordinal < 0 || ordinal >= device_count) return CUDA_ERROR_INVALID_DEVICE;
+  if (ordinal < 0 || ordinal >= cpu_device_count()) return CUDA_ERROR_INVALID_DEVICE;
   *device = ordinal;
   return CUDA_SUCCESS;
 }
@@ -116,7 +116,7 @@ static CUresult release(CUdevice device) {
 }
 
 static bool is_context(CUcontext ctx) {
-  for (int i = 0; i < device_count; i++) {
+  for (int i = 0; i < cpu_device_count(); i++) {
     if (ctx == &contexts[i]) return is_alive(ctx);
   }
   return false;

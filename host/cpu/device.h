@@ -47,6 +47,9 @@ CUresult cpu_fill(CUdeviceptr dst, size_t count, size_t element_bytes, uint64_t 
                   CUstream stream);
 CUresult cpu_spin(unsigned microseconds, CUstream stream);
 
+/* Repeats the first `laid` bytes of dst up to `bytes`. */
+void cpu_repeat(unsigned char *dst, size_t laid, size_t bytes);
+
 /* pattern.c */
 CUresult cpu_fill_pattern(CUdeviceptr dst, size_t count, ncclDataType_t type,
                           const struct pattern *p, CUstream stream);

@@ -15,7 +15,7 @@
 #define TEST(function) cmocka_unit_test_teardown(function, device_none_differ)
 
 /* LONG_US is long enough for the host to look around meanwhile. */
-enum { LONG_US = 30000, FLOATS = 1000 };
+enum { LONG_US = 30000, FLOATS = 3000 };
 
 extern const struct device_api *api;
 extern CUcontext device_context;

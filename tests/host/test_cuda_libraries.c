@@ -81,7 +81,8 @@ static void test_driver_missing(void **state) {
 }
 
 static void test_elf(void **state) {
-  static const char *const wrong[] = {"/dev/null/none", "/proc/self/cmdline", "/etc/passwd"};
+  static const char *const wrong[] = {
+    "/dev/null/none", "/proc/self/cmdline", "/etc/passwd"};
   char word[64];
   (void)state;
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {

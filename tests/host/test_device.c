@@ -117,10 +117,11 @@ static void fills_and_comparisons_agree(void **state) {
     assert_int_equal(m.count, 0);
     c.b = b;
     OK(api->fill(b, c.count, cases[i].bytes, cases[i].bits, NULL));
-    OK(api->memset_d8_async(b + 5 * cases[i].bytes, 0, 2 * cases[i].bytes, NULL));
+    OK(api->memset_d8_async(b + 700 * cases[i].bytes, 0, 2 * cases[i].bytes, NULL));
+    OK(api->memset_d8_async(b + (c.count - 1) * cases[i].bytes, 0, cases[i].bytes, NULL));
     OK(api->compare(&c, &m, NULL));
-    assert_int_equal(m.count, 2);
-    assert_int_equal(m.first, 5);
+    assert_int_equal(m.count, 3);
+    assert_int_equal(m.first, 700);
   }
   OK(api->mem_free(a));
   OK(api->mem_free(b));
@@ -150,16 +151,23 @@ static void comparisons_tolerate(void **state) {
 
 static void patterns_count_within_their_modulus(void **state) {
   (void)state;
+  static const struct pattern cases[] = {
+    {3, 5, 7}, {0, 10, 4}, {5, 3, 1000003}, {1, 0, 2}, {7, 1, 1}, {200, 1, 251}};
   CUdeviceptr a = new_floats();
-  float f[FLOATS];
-  int8_t i8[FLOATS];
-  const struct pattern p = {.start = 3, .step = 5, .modulus = 7};
-  OK(api->fill_pattern(a, FLOATS, ncclFloat32, &p, NULL));
-  OK(api->memcpy_dtoh(f, a, sizeof f));
-  for (int i = 0; i < FLOATS; i++) assert_true(f[i] == (float)((3 + 5 * i) % 7));
-  OK(api->fill_pattern(a, FLOATS, ncclInt8, &p, NULL));
-  OK(api->memcpy_dtoh(i8, a, sizeof i8));
-  for (int i = 0; i < FLOATS; i++) assert_int_equal(i8[i], (3 + 5 * i) % 7);
+  for (size_t c = 0; c < COUNT(cases); c++) {
+    const struct pattern *p = &cases[c];
+    float f[FLOATS];
+    uint8_t bytes[FLOATS];
+    OK(api->fill_pattern(a, FLOATS, ncclFloat32, p, NULL));
+    OK(api->memcpy_dtoh(f, a, sizeof f));
+    OK(api->fill_pattern(a, FLOATS, ncclUint8, p, NULL));
+    OK(api->memcpy_dtoh(bytes, a, sizeof bytes));
+    for (uint64_t i = 0; i < FLOATS; i++) {
+      const uint64_t wanted = (p->start + p->step * i) % p->modulus;
+      assert_true(f[i] == (float)wanted);
+      assert_int_equal(bytes[i], wanted & 0xff);
+    }
+  }
   OK(api->mem_free(a));
 }
 
