@@ -68,6 +68,8 @@ local function resolve(opt, texts)
   for _, text in ipairs(texts) do
     if text[1] == "largest" then
       text[2] = ("%s (%s)"):format(text[2], size.format(opt.largest))
+    elseif text[1] == "backend" then
+      text[2] = cuda.backend()
     end
   end
 end
@@ -131,6 +133,7 @@ end
 local function measure_and_complete(self, parsed, started)
   started.run = new_run(self, parsed)
   self.measure(started.run, parsed.values)
+  if not started.run.is_leader then return end
   complete(started.run)
   io.write(summary.encode(started.run), "run_dir=", started.run.folder, "\n")
 end

@@ -6,10 +6,11 @@ local cuda = require("nclua.cuda")
 local parser = require("nclua.parse.nccl_tests")
 local process = require("nclua.process")
 local programs = require("nclua.programs")
+local ranks = require("nclua.ranks")
 local worlds = require("nclua.worlds")
 
-local function command(program, ranks, cycles)
-  return { program, "-b", "8K", "-e", "1M", "-f", "2", "-g", ranks, "-w", 20, "-n", 100,
+local function command(program, gpus, cycles)
+  return { program, "-b", "8K", "-e", "1M", "-f", "2", "-g", gpus, "-w", 20, "-n", 100,
     "-N", cycles, "-c", 1, "-d", "half", "-a", 3 }
 end
 
@@ -28,8 +29,8 @@ local function raw_rows(text)
   return rows
 end
 
-local function run_program(run, name, ranks, program)
-  local argv = command(program, ranks, run.opt.cycles)
+local function run_program(run, name, gpus, program)
+  local argv = command(program, gpus, run.opt.cycles)
   run:command(table.concat(argv, " "), name)
   local result, message = process.run(argv, {
     env = run:debug_environment(name), stderr = "merge", timeout_s = 600,
@@ -50,8 +51,8 @@ end
 function nccl_tests.control(run, name, requested, section)
   if not run:is_selected(section) then return end
   local program = programs.find(run.opt.nccl_tests)
-  if not program or cuda.backend() ~= "cuda" then
-    local why = program and "needs GPUs" or "not found"
+  if not program or cuda.backend() ~= "cuda" or ranks.launcher() then
+    local why = program and "needs GPUs, and no launcher" or "not found"
     run:fact("control", ("nclua's own measurement (%s %s)"):format(run.opt.nccl_tests, why))
     return run:world(name, requested, { section })
   end

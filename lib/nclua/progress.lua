@@ -15,6 +15,7 @@ bar.__index = bar
 
 ---@class progress.options
 ---@field total integer steps of the whole run
+---@field quiet? boolean shows nothing
 ---@field out? file* default: standard error; the others are for tests
 ---@field terminal? boolean
 ---@field columns? integer
@@ -23,11 +24,12 @@ bar.__index = bar
 ---@param opts progress.options
 ---@return progress.bar
 function progress.start(opts)
-  local is_terminal = opts.terminal
+  local is_terminal, out = opts.terminal, opts.out or io.stderr
+  if opts.quiet then is_terminal, out = false, nil end
   if is_terminal == nil then is_terminal = terminal.is_terminal("stderr") end
   local now_ns = opts.now_ns or cuda.now_ns
   return setmetatable({
-    out = opts.out or io.stderr,
+    out = out,
     total = opts.total,
     is_terminal = is_terminal,
     columns = opts.columns or terminal.columns("stderr") or 80,
@@ -62,6 +64,7 @@ end
 function bar:enter(label)
   if label == self.label then return end
   self.label = label
+  if not self.out then return end
   if self.is_terminal then return show(self) end
   self.out:write(("[%3d%%] %s\n"):format(100 * self.done // self.total, label))
   self.out:flush()

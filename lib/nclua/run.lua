@@ -10,6 +10,7 @@ local inventory = require("nclua.inventory")
 local environment = require("nclua.environment")
 local files = require("nclua.files")
 local process = require("nclua.process")
+local ranks = require("nclua.ranks")
 local worlds = require("nclua.worlds")
 
 ---@class run
@@ -18,6 +19,7 @@ local worlds = require("nclua.worlds")
 ---@field opt table<string, any>
 ---@field chapter chapter
 ---@field backend "cpu"|"cuda"
+---@field is_leader boolean false in a launcher's process other than 0, which writes nothing
 ---@field commands string[] everything that was started, for the manifest
 ---@field facts environment.fact[]
 ---@field notes string[] what every reader must know: a small world, a missing program
@@ -41,6 +43,12 @@ function run.new(fields)
     tables = {}, summary = {}, started_utc = os.date("!%Y-%m-%dT%H:%M:%SZ"),
   }, methods)
   for key, value in pairs(fields) do one[key] = value end
+  local launcher = ranks.launcher()
+  one.is_leader = not launcher or launcher.index == 0
+  if launcher then
+    one:note(("a world of %d ranks, made by %s"):format(launcher.count, launcher.launcher))
+  end
+  if not one.is_leader then return one end
   check(not files.exists(one.folder), one.folder .. " exists: choose another --run-id")
   for _, below in ipairs({ "raw/results", "raw/nccl", "artifacts" }) do
     check(files.make_folder(one:path(below)))
@@ -78,6 +86,7 @@ end
 ---@param name string
 ---@param text string
 function methods:write(name, text)
+  if not self.is_leader then return end
   check(files.write(self:path(name), text))
 end
 
@@ -102,14 +111,16 @@ function methods:command(text, case)
   self.commands[#self.commands + 1] = table.concat(words, " ")
 end
 
----NCCL's log of a case goes to raw/nccl, one file a process.
+---NCCL's log of a case goes to raw/nccl, one file a process. A launcher's other processes
+---cannot know the name of the directory: what they log is kept with their output.
 ---@param case string
 ---@return table<string, string> variables
 function methods:debug_environment(case)
+  local file = self:path(("raw/nccl/%s_%%h_%%p.log"):format(case))
   return {
     NCCL_DEBUG = "INFO",
     NCCL_DEBUG_SUBSYS = "INIT,GRAPH,COLL",
-    NCCL_DEBUG_FILE = self:path(("raw/nccl/%s_%%h_%%p.log"):format(case)),
+    NCCL_DEBUG_FILE = self.is_leader and file or nil,
   }
 end
 
@@ -136,6 +147,7 @@ end
 ---@return string text
 function methods:capture(name, argv)
   self:command(table.concat(argv, " "))
+  if not self.is_leader then return "" end
   local result, message = process.run(argv, { stderr = "merge", timeout_s = 60 })
   local text = result and result.stdout or message .. "\n"
   if result and not result.ok then

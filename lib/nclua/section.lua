@@ -51,11 +51,15 @@ function section.new(name, spec)
   one.source = source.of(2)
   if spec.raw_columns then one.raw_columns = words(spec.raw_columns, SUMMARY_MARKS) end
   one.columns = words(spec.columns, MARKS)
+  one.is_column = {}
+  for _, column in ipairs(one.columns) do one.is_column[column] = true end
   one.keys = words(spec.keys, { "requested_world_size", "world_size" })
   one.summary = words(spec.summary, SUMMARY_MARKS)
   one.summary_file = spec.summary_file or name .. "_summary.csv"
   one.summary_name = spec.summary_name or name
-  return setmetatable(one, methods)
+  setmetatable(one, methods)
+  one.measured = one:metrics()
+  return one
 end
 
 ---@param case table a case, or a row of one
@@ -77,6 +81,20 @@ function methods:metrics()
     if not known[column] then list[#list + 1] = column end
   end
   return list
+end
+
+-- A misspelt name would leave a hole in the table.
+function methods:check_row(row)
+  for key in pairs(row) do
+    if not self.is_column[key] then
+      error(("section %s has no column '%s'"):format(self.name, key), 3)
+    end
+  end
+  for _, column in ipairs(self.measured) do
+    if row[column] == nil then
+      error(("section %s: no value for '%s'"):format(self.name, column), 3)
+    end
+  end
 end
 
 ---What a section's `measure` sees of its rank: the collective world, and where rows go.
@@ -150,6 +168,7 @@ end
 ---@param row table<string, number|string|boolean>
 function view:emit(row)
   if self.cycle < 0 then return end
+  self.section:check_row(row)
   for key, value in pairs(self.case) do row[key] = value end
   row.cycle, row.rank, row.world_size = self.cycle, self.index, self.count
   self.inner:emit(self.section.name, row)

@@ -55,12 +55,15 @@ local function mark(run, rows, requested, times_valid)
   end
 end
 
----How many ranks there can be: no more than devices, unless they are to share them.
+---How many ranks there can be: as many as a launcher made; else no more than devices,
+---unless they are to share them.
 ---@param run run
 ---@param name string of the case
 ---@param requested integer
 ---@return integer
 function worlds.shrink(run, name, requested)
+  local launcher = ranks.launcher()
+  if launcher then return launcher.count end
   local devices = cuda.device_count()
   if requested <= devices then return requested end
   local text = "%s: %d ranks were asked for, there are %d devices: %s"
@@ -170,11 +173,14 @@ function worlds.measure(run, name, requested, sections)
   local world = { name = name, requested = requested, count = count, output = {},
     rows = new_rows(count) }
   run:command(("%d forked ranks of: %s"):format(count, run.command_line), name)
-  local bar = progress.start({ total = count_steps(selected, run.opt, count) })
+  local bar = progress.start({
+    total = count_steps(selected, run.opt, count), quiet = not run.is_leader,
+  })
   local report, message = fork(run, world, selected, bar)
   bar:finish()
   run:write("raw/" .. name .. ".stdout", text_of(world.output))
   if not report then fail(run, world, message) end
+  if not run.is_leader then return end
   worlds.keep(run, { name = name, requested_world_size = requested, world_size = count,
     wall_s = report.wall_us / 1e6 }, world.rows)
 end
