@@ -37,6 +37,10 @@ bool rank_fail(struct rank *r, const char *file, int line, const char *fmt, ...)
   return false;
 }
 
+bool rank_check(struct rank *r, const char *file, int line, const char *text, bool holds) {
+  return holds || rank_fail(r, file, line, "%s", text);
+}
+
 bool rank_expect(struct rank *r, const char *file, int line, const char *call, int got,
                  int wanted) {
   if (got == wanted) return true;
@@ -59,13 +63,16 @@ void rank_sync(struct rank *r) {
   EXPECT_RC(r, cpu_device.stream_synchronize(NULL), CUDA_SUCCESS);
 }
 
-static bool take_device(struct rank *r) {
+bool rank_start_backend(struct rank *r) {
   struct err e;
-  CUcontext ctx;
   return EXPECT_RC(r, cpu_device.load(NULL, &e), 0) &&
          EXPECT_RC(r, cpu_coll.load(NULL, &e), 0) &&
-         EXPECT_RC(r, cpu_device.init(0), CUDA_SUCCESS) &&
-         EXPECT_RC(r, cpu_device.primary_ctx_retain(&ctx, r->index % 8), CUDA_SUCCESS) &&
+         EXPECT_RC(r, cpu_device.init(0), CUDA_SUCCESS);
+}
+
+bool rank_take_device(struct rank *r, CUdevice device) {
+  CUcontext ctx;
+  return EXPECT_RC(r, cpu_device.primary_ctx_retain(&ctx, device), CUDA_SUCCESS) &&
          EXPECT_RC(r, cpu_device.ctx_set_current(ctx), CUDA_SUCCESS);
 }
 
@@ -73,7 +80,7 @@ static rank_function *body; /* of the ranks that run now */
 
 static void *run(void *argument) {
   struct rank *r = argument;
-  if (take_device(r)) body(r);
+  if (rank_take_device(r, r->index % 8)) body(r);
   return NULL;
 }
 
@@ -93,6 +100,7 @@ void ranks_as_threads(int count, rank_function *fn, void *argument) {
   char failure[FAILURE_BYTES];
   fill(ranks, count, argument, failure);
   body = fn;
+  if (!rank_start_backend(&ranks[0])) fail_msg("%s", failure);
   for (int i = 0; i < count; i++) {
     assert_int_equal(pthread_create(&threads[i], NULL, run, &ranks[i]), 0);
   }
@@ -102,7 +110,7 @@ void ranks_as_threads(int count, rank_function *fn, void *argument) {
 
 /* exit, not _exit: LeakSanitizer looks at a process when it exits. */
 static void run_and_exit(struct rank *r) {
-  run(r);
+  if (rank_start_backend(r)) run(r);
   exit(0);
 }
 

@@ -15,10 +15,14 @@ struct rank {
 
 typedef void rank_function(struct rank *r);
 
-/* Run `fn` on `count` ranks, with or without a communicator made for it; a failed EXPECT
-   or a dead rank fails the cmocka test. */
+/* Run `fn` on `count` ranks, rank i on device i; a failed EXPECT fails the cmocka test, and
+   so does a rank that dies of anything but SIGKILL. */
 void ranks_as_threads(int count, rank_function *fn, void *argument);
 void ranks_as_processes(int count, rank_function *fn, void *argument);
+
+/* What the above do for each process and each rank. */
+bool rank_start_backend(struct rank *r);
+bool rank_take_device(struct rank *r, CUdevice device);
 
 /* Within a rank: makes r->comm, and closes it. */
 bool rank_open(struct rank *r);
@@ -31,11 +35,11 @@ void rank_sync(struct rank *r);
 bool rank_fail(struct rank *r, const char *file, int line, const char *fmt, ...)
   __attribute__((format(printf, 4, 5)));
 
-#define EXPECT(r, condition)                                                               \
-  ((condition) || rank_fail((r), __FILE__, __LINE__, "%s", #condition))
+#define EXPECT(r, condition) rank_check((r), __FILE__, __LINE__, #condition, (condition))
 #define EXPECT_RC(r, call, wanted)                                                         \
   rank_expect((r), __FILE__, __LINE__, #call, (int)(call), (int)(wanted))
 
+bool rank_check(struct rank *r, const char *file, int line, const char *text, bool holds);
 bool rank_expect(struct rank *r, const char *file, int line, const char *call, int got,
                  int wanted);
 
