@@ -158,6 +158,7 @@ static void dispose(void *memory) {
   struct cpu_point *points;
   const int count = cpu_queue_pending(-1, false, &points);
   if (count == 0) {
+    cpu_points_free(points, 0); /* what was pending may have ended meanwhile */
     free(memory);
     return;
   }
