@@ -25,19 +25,27 @@ static void run_ranks(int count, rank_function *fn, void *argument) {
     ranks_as_threads(count, fn, argument);
 }
 
-static void run_case(struct rank *r, struct cpu_case c, const struct buffers *b) {
-  if (case_bytes(&c, r->count) > b->bytes) return;
-  bool tree_can = c.function == ALL_REDUCE;
-  if (strcmp(algorithm, "Tree") == 0 && !tree_can) return;
-  if (!case_run(r, &c, b)) return;
-  c.in_place = true;
-  case_run(r, &c, b);
+static bool is_wanted(const struct rank *r, const struct cpu_case *c,
+                      const struct buffers *b) {
+  bool able = c->function == ALL_REDUCE || strcmp(algorithm, "Tree") != 0;
+  return able && case_bytes(c, r->count) <= b->bytes;
 }
 
-/* The roots differ from case to case. */
+static void run_case(struct rank *r, struct cpu_case c, const struct buffers *b) {
+  if (is_wanted(r, &c, b)) case_run(r, &c, b);
+}
+
+static void run_both_ways(struct rank *r, struct cpu_case c, const struct buffers *b) {
+  run_case(r, c, b);
+  c.in_place = !c.in_place;
+  run_case(r, c, b);
+}
+
+/* The roots, and whether it is in place, differ from case to case. */
 static struct cpu_case make_case(const struct rank *r, enum function f, ncclDataType_t type,
                                  int op, size_t count) {
-  return (struct cpu_case){f, type, op, count, (int)(count + type) % r->count, false};
+  int root = (int)(count + type) % r->count;
+  return (struct cpu_case){f, type, op, count, root, ((int)type + op) % 2};
 }
 
 static void all_types(struct rank *r, const struct buffers *b) {
@@ -60,8 +68,8 @@ static void all_counts(struct rank *r, const struct buffers *b) {
     0, 2, 17, 1023, 1024, 1025, 4099, 16383, 16384, 16385, 131071, 131072, 131073};
   for (size_t n = 0; n < COUNT(counts); n++) {
     for (enum function f = 0; f < FUNCTIONS && !*r->failure; f++) {
-      run_case(r, make_case(r, f, ncclFloat32, ncclSum, counts[n]), b);
-      run_case(r, make_case(r, f, ncclUint8, ncclMax, counts[n]), b);
+      run_both_ways(r, make_case(r, f, ncclFloat32, ncclSum, counts[n]), b);
+      run_both_ways(r, make_case(r, f, ncclUint8, ncclMax, counts[n]), b);
     }
   }
 }
