@@ -7,6 +7,7 @@
 /* Registry key: its address is what matters. */
 static const char SESSION = 0;
 
+/* Made without a backend: asking for functions must leave the process able to fork. */
 static struct nccl *session(lua_State *L) {
   if (lua_rawgetp(L, LUA_REGISTRYINDEX, &SESSION) == LUA_TNIL) {
     lua_pop(L, 1);
@@ -31,6 +32,7 @@ struct nccl *nccl_open(lua_State *L, struct err *e) {
     err_set(e, "ncclSystemError", "ncclGetVersion: %s", api->get_error_string(rc));
     return NULL;
   }
+  /* Before the first communicator, whichever table it comes from. */
   cuda_coll.completed = cpu_coll.completed = recorder_complete;
   n->api = api;
   return n;

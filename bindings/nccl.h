@@ -33,7 +33,8 @@ enum nccl_state {
   NCCL_CLOSED,
   NCCL_UNBORN, /* its group has not ended */
   NCCL_OPEN,
-  NCCL_FINALIZED /* may only be closed */
+  NCCL_FINALIZED, /* may only be closed */
+  NCCL_LEFT       /* closed in mid-capture: to be aborted afterwards */
 };
 
 struct comm {

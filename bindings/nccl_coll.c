@@ -60,6 +60,7 @@ static const struct buffer *opt_side(lua_State *L, int arg, const struct comm *c
   return !is_needed && lua_isnil(L, arg) ? NULL : check_side(L, arg, c);
 }
 
+/* A root or a peer: the error says which. */
 static int check_rank(lua_State *L, int arg, const struct comm *c, const char *name) {
   const lua_Integer rank = luaL_checkinteger(L, arg);
   if (rank >= 0 && rank < c->count) return (int)rank;
@@ -82,6 +83,7 @@ static void count_error(lua_State *L, int arg, size_t expected, size_t got) {
   luaL_argerror(L, arg, lua_tostring(L, -1));
 }
 
+/* Where it overlaps by accident, NCCL reads what it has just written. */
 static void check_apart(lua_State *L, const struct buffer *a, const struct buffer *b,
                         bool is_in_place) {
   if (is_in_place) return;
@@ -124,6 +126,7 @@ static void begin(lua_State *L, const struct call *call, const struct buffer *b,
     call->function, c->handle, call->stream, c->op_count, b->count, b->type, peer});
 }
 
+/* A call that failed is not counted: the library did not count it either. */
 static int finish(lua_State *L, const struct call *call, ncclResult_t rc) {
   struct comm *c = call->comm;
   const bool is_pending = c->nccl->group_depth > 0;

@@ -10,14 +10,15 @@
 #define COMM "nccl.comm"
 #define HELD "an NCCL communicator (close it first)"
 
+/* Names the reason: a script that is told "closed" looks for a close. */
 static int closed_error(lua_State *L, const struct comm *c) {
   if (comms_is_aborted()) return luaL_error(L, "the communicators were aborted");
   if (c->state == NCCL_UNBORN && !c->is_doomed) {
     return luaL_error(L, "the communicator is not ready before its nccl.group ends");
   }
-  const bool is_closed = c->is_doomed || c->state == NCCL_CLOSED;
+  const bool is_finalized = c->state == NCCL_FINALIZED && !c->is_doomed;
   return luaL_error(
-    L, "attempt to use a %s communicator", is_closed ? "closed" : "finalized");
+    L, "attempt to use a %s communicator", is_finalized ? "finalized" : "closed");
 }
 
 struct comm *nccl_checkcomm(lua_State *L, int arg) {
@@ -41,6 +42,8 @@ struct comm *nccl_comm_push(lua_State *L, struct nccl *n, const char *name) {
   return c;
 }
 
+/* Asked for, since NCCL tells nobody; 20 us, since births take milliseconds and enqueues
+   some 10 us. */
 ncclResult_t nccl_settle(const struct comm *c, ncclResult_t rc) {
   const struct timespec pause = {.tv_nsec = 20000};
   while (rc == ncclInProgress && !comms_is_aborted()) {
@@ -68,6 +71,7 @@ ncclResult_t nccl_comm_adopt(struct comm *c, ncclResult_t rc) {
     c->slot = NULL;
     return rc;
   }
+  /* A non-blocking one goes on being born: its failure is what ready() tells. */
   c->entry = (struct comms_entry){.api = c->api, .comm = c->slot};
   comms_add(&c->entry);
   forkable_hold(HELD);
@@ -84,6 +88,7 @@ void nccl_adopt_child(struct comm *c, struct nccl_child *child) {
   c->children = child;
 }
 
+/* The backend frees what it has of it with the communicator. */
 static void forget_child(struct nccl_child *child) {
   *child->link = child->next;
   if (child->next) child->next->link = child->link;
@@ -108,7 +113,7 @@ static void close_children(struct comm *c, bool drains) {
   }
 }
 
-/* Waits until what was enqueued is done. */
+/* Waits until what was enqueued is done. The library may leave another device current. */
 static ncclResult_t drain(const struct comm *c) {
   ncclResult_t rc = ncclSuccess;
   const ncclResult_t failure = c->api->comm_get_async_error(c->slot, &rc);
@@ -117,19 +122,21 @@ static ncclResult_t drain(const struct comm *c) {
   rc = nccl_settle(c, rc);
   if (!rc && c->api->comm_finalize) rc = nccl_settle(c, c->api->comm_finalize(c->slot));
   recorder_wait(NULL);
+  cuda_forget_current(c->cuda);
   return rc;
 }
 
-/* Gives the slot back to the backend, after draining or in whatever state it is. */
+/* Gives the slot back to the library, after draining or in whatever state it is. */
 static ncclResult_t release(struct comm *c, bool is_drained) {
   const ncclComm_t comm = c->slot;
   c->slot = NULL;
   forkable_release(HELD);
   if (!comms_remove(&c->entry)) return ncclSuccess; /* the watchdog was first */
-  if (!is_drained) return c->api->comm_abort(comm);
-  recorder_wait("nccl.destroy");
-  const ncclResult_t rc = c->api->comm_destroy(comm);
+  recorder_wait(is_drained ? "nccl.destroy" : "nccl.abort");
+  const ncclResult_t rc =
+    is_drained ? c->api->comm_destroy(comm) : c->api->comm_abort(comm);
   recorder_wait(NULL);
+  cuda_forget_current(c->cuda);
   return rc;
 }
 
@@ -148,7 +155,7 @@ ncclResult_t nccl_comm_end(lua_State *L, int arg, struct comm *c, bool drains) {
   const bool waits = drains && state == NCCL_OPEN;
   close_children(c, waits);
   const ncclResult_t rc = waits ? drain(c) : ncclSuccess;
-  const ncclResult_t released = release(c, drains && !rc);
+  const ncclResult_t released = release(c, drains && state != NCCL_LEFT && !rc);
   return rc ? rc : released;
 }
 
@@ -165,17 +172,29 @@ int nccl_comm_close(lua_State *L) {
   return end_and_raise(L, "close", true);
 }
 
+/* Even an abort waits for ever if a graph holds calls to the communicator, and one that is
+   being captured cannot be closed yet. */
 int nccl_comm_abort(lua_State *L) {
+  const struct comm *c = luaL_checkudata(L, 1, COMM);
+  cuda_check_may_wait(L, c->cuda, "abort");
   return end_and_raise(L, "abort", false);
 }
 
+/* With an error in flight nobody knows whether the peers will come: nothing is awaited. */
 static int comm_tbc(lua_State *L) {
+  struct comm *c = luaL_checkudata(L, 1, COMM);
   if (lua_isnoneornil(L, 2)) return nccl_comm_close(L);
-  /* An error is in flight: whether the peers will come is unknown, so await nothing. */
-  nccl_comm_end(L, 1, luaL_checkudata(L, 1, COMM), false);
+  if (!c->cuda->is_capturing || c->state == NCCL_CLOSED) {
+    nccl_comm_end(L, 1, c, false);
+    return 0;
+  }
+  cuda_close_graphs(L, c->cuda, 1); /* spoils the capture, if it is in that */
+  c->handle = NULL;
+  c->state = NCCL_LEFT;
   return 0;
 }
 
+/* Collected with the whole state it may still be in a group, which nobody will end. */
 static int comm_gc(lua_State *L) {
   struct comm *c = luaL_checkudata(L, 1, COMM);
   if (c->state == NCCL_CLOSED) return 0;

@@ -90,6 +90,7 @@ static ncclResult_t end_in_backend(const struct nccl *n) {
   recorder_wait("nccl.group");
   const ncclResult_t rc = n->api->group_end();
   recorder_wait(NULL);
+  cuda_forget_current(n->cuda); /* it went through the devices of all members */
   return rc;
 }
 

@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <string.h>
 
+/* An id holds NUL bytes, so it is no BIND_STRING. */
 static void check_id(lua_State *L, int at, ncclUniqueId *id) {
   size_t bytes = 0;
   const char *text = lua_type(L, at) == LUA_TSTRING ? lua_tolstring(L, at, &bytes) : NULL;
@@ -26,10 +27,7 @@ uint64_t nccl_clique(uint64_t seed, const void *data, size_t bytes) {
 }
 
 int nccl_born(lua_State *L, struct comm *c, const char *what, ncclResult_t rc) {
-  if (c->nccl->group_depth && (!rc || rc == ncclInProgress)) {
-    nccl_join_group(L, -1, c);
-    return 1;
-  }
+  if (c->is_member && (!rc || rc == ncclInProgress)) return 1;
   cuda_forget_current(c->cuda);
   rc = nccl_comm_adopt(c, rc);
   return rc ? nccl_fail(L, c->nccl, what, rc) : 1;
@@ -40,13 +38,6 @@ static int no_device(lua_State *L, const char *what, int device, int count) {
   lua_pushfstring(L, "%s: no device %d: there are %d", what, device, count);
   lua_pushliteral(L, "CUDA_ERROR_INVALID_DEVICE");
   return 3;
-}
-
-static ncclResult_t init_rank(struct comm *c, ncclUniqueId id, ncclConfig_t *config) {
-  if (!c->api->comm_init_rank_config) { /* before 2.14: all communicators block */
-    return c->api->comm_init_rank(&c->slot, c->count, id, c->rank);
-  }
-  return c->api->comm_init_rank_config(&c->slot, c->count, id, c->rank, config);
 }
 
 int nccl_comm_new(lua_State *L) {
@@ -70,9 +61,11 @@ int nccl_comm_new(lua_State *L) {
   c->count = o.count;
   c->device = device;
   c->clique = nccl_clique(0, id.internal, sizeof id.internal);
+  if (n->group_depth) nccl_join_group(L, -1, c); /* which then writes to its slot */
   ncclConfig_t config = nccl_config(&o);
   recorder_wait("nccl.comm");
-  const ncclResult_t rc = init_rank(c, id, &config);
+  const ncclResult_t rc =
+    n->api->comm_init_rank_config(&c->slot, c->count, id, c->rank, &config);
   recorder_wait(NULL);
   return nccl_born(L, c, "comm", rc);
 }

@@ -52,6 +52,7 @@ int nccl_pre_mul_sum(lua_State *L) {
   luaL_setmetatable(L, OP);
   lua_pushvalue(L, 1);
   lua_setiuservalue(L, -2, 1); /* its memory has the list that the operator is in */
+  nccl_checkcomm(L, 1);        /* the allocation may have run a finalizer */
   const ncclResult_t rc = c->api->red_op_create_pre_mul_sum(
     &op->op, &scalar, type, ncclScalarHostImmediate, c->handle);
   if (rc) return nccl_fail(L, c->nccl, "pre_mul_sum", rc);

@@ -90,6 +90,12 @@ static void *memory(const struct buffer *b) {
   return (void *)(uintptr_t)b->ptr;
 }
 
+/* Memory is looked at on the device that is current. */
+static void enter(lua_State *L, const struct comm *c, const char *what) {
+  const CUresult rc = cuda_use(c->cuda, c->device);
+  if (rc) cuda_raise(L, c->cuda, what, rc);
+}
+
 static int opened(struct comm *c, struct registration *r, struct buffer *b) {
   nccl_adopt_child(c, &r->child);
   r->tie.undo = buffer_closes;
@@ -104,6 +110,7 @@ int nccl_register(lua_State *L) {
   struct registration *r = push_new(L, REGISTRATION, c);
   c = nccl_checkcomm(L, 1); /* the allocation may have run a finalizer */
   struct buffer *b = check_buffer(L, c);
+  enter(L, c, "register");
   const ncclResult_t rc = c->api->comm_register(c->handle, memory(b), b->bytes, &r->handle);
   return rc ? nccl_fail(L, c->nccl, "register", rc) : opened(c, r, b);
 }
@@ -130,6 +137,7 @@ int nccl_window(lua_State *L) {
   struct registration *r = push_new(L, WINDOW, c);
   c = nccl_checkcomm(L, 1);
   struct buffer *b = check_buffer(L, c);
+  enter(L, c, "window");
   recorder_wait("nccl.window");
   ncclResult_t rc =
     c->api->comm_window_register(c->handle,

@@ -6,10 +6,16 @@
 
 #include <limits.h>
 
+/* The allocations may run a finalizer that closes the parent: check it again. */
 static struct comm *push_unborn(lua_State *L, struct comm *parent, const char *name) {
   struct comm *c = nccl_comm_push(L, parent->nccl, name);
   c->state = NCCL_UNBORN;
   c->device = parent->device;
+  if (parent->nccl->group_depth) {
+    nccl_join_group(L, 1, parent);
+    nccl_join_group(L, -1, c); /* the group's end writes to its slot */
+  }
+  nccl_checkcomm(L, 1);
   return c;
 }
 
@@ -32,13 +38,8 @@ static int no_color(lua_State *L) {
 /* The child is on top of the stack. */
 static int split_off(lua_State *L, struct comm *parent, struct comm *child,
                      const char *what, ncclResult_t rc) {
-  struct nccl *n = parent->nccl;
-  if (n->group_depth && (!rc || rc == ncclInProgress)) {
-    nccl_join_group(L, 1, parent);
-    return nccl_born(L, child, what, rc);
-  }
   /* While a parent that does not block makes it, the child is not there yet. */
-  rc = nccl_settle(parent, rc);
+  if (!child->is_member) rc = nccl_settle(parent, rc);
   return nccl_born(L, child, what, rc);
 }
 

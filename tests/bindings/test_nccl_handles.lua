@@ -35,6 +35,16 @@ local MAKE = {
   end,
 }
 
+--- A GPU may have no symmetric memory, and NCCL gives a lonely rank none.
+do
+  local comm <close> = lonely()
+  local _, message, code = comm:window(nccl_buffer())
+  if code == "ENOTSUP" then
+    print("skipped: nccl.window: " .. message)
+    MAKE["nccl.window"] = nil
+  end
+end
+
 local USES = {
   "all_gather", "all_reduce", "all_to_all", "async_error", "broadcast", "finalize",
   "gather", "pre_mul_sum", "ready", "recv", "reduce", "reduce_scatter", "register",
@@ -90,7 +100,7 @@ function TestHandles.test_collected_while_in_use()
   local stream <close> = cuda.stream()
   local x <close> = cuda.buffer("f32", 1 << 16):fill(1)
   for _, make in pairs(MAKE) do
-    for _ = 1, 20 do
+    for _ = 1, cuda.backend() == "cpu" and 20 or 3 do -- a GPU's take a second each
       make()
       lonely():all_reduce(x, x, "sum", stream)
     end
@@ -144,14 +154,25 @@ function TestEnds.test_finalize()
   raises("closed communicator", comm.finalize, comm)
 end
 
+--- Where a call of one rank alone must not block the script: NCCL makes its connections in
+--- the first calls, and for those it waits for the other ranks.
+local function connected(ranks)
+  local w = world.open(ranks)
+  local x, y = w:buffers("i32", 1000), w:buffers("i32", 1000)
+  enqueue(w, x, 1)
+  w:each(function(r, comm, s)
+    comm:send(x[r + 1], (r + 1) % ranks, s):recv(y[r + 1], (r - 1) % ranks, s)
+  end)
+  return w, x
+end
+
 --- Nobody answers rank 0's calls: only an abort can end it.
 function TestEnds.test_abort_ends_what_waits()
   luaunit.skipIf(RANKS < 2, "needs two devices")
-  local w = world.open(RANKS)
-  local x = w:buffers("i32", 1000)
+  local w, x = connected(RANKS)
   local comm = w.comms[1]
   nccl.group(function()
-    comm:all_reduce(x[1], x[1], "sum", w.streams[1]):recv(x[1], 1, w.streams[1])
+    comm:recv(x[1], RANKS - 1, w.streams[1])
   end)
   comm:abort()
   comm:abort()
@@ -164,11 +185,10 @@ end
 --- An error that reaches <close> must not wait for ranks that will never come.
 function TestEnds.test_error_aborts()
   luaunit.skipIf(RANKS < 2, "needs two devices")
-  local w = world.open(RANKS)
-  local x = w:buffers("i32", 1000)
+  local w, x = connected(RANKS)
   raises("my own error", function()
     local comm <close> = w.comms[1]
-    nccl.group(function() comm:recv(x[1], 1, w.streams[1]) end)
+    nccl.group(function() comm:recv(x[1], RANKS - 1, w.streams[1]) end)
     error("my own error")
   end)
   luaunit.assertStrContains(tostring(w.comms[1]), "closed")
@@ -178,9 +198,9 @@ end
 
 function TestEnds.test_collection_aborts()
   luaunit.skipIf(RANKS < 2, "needs two devices")
-  local w = world.open(RANKS)
-  local x, streams = w:buffers("i32", 1000), w.streams
-  nccl.group(function() w.comms[1]:recv(x[1], 1, streams[1]) end)
+  local w, x = connected(RANKS)
+  local streams = w.streams
+  nccl.group(function() w.comms[1]:recv(x[1], RANKS - 1, streams[1]) end)
   w.comms, w = nil, nil
   collectgarbage()
   collectgarbage()
@@ -254,11 +274,16 @@ function TestGraphs.test_closing_in_mid_capture()
     comm:all_reduce(x, x, "sum", stream)
     comm:close()
   end)
+  raises("captured", stream.capture, stream, function() comm:abort() end)
   comm:all_reduce(x, x, "sum", stream)
-  raises("has been closed", stream.capture, stream, function()
-    comm:all_reduce(x, x, "sum", stream)
-    comm:abort()
+  raises("my own error", stream.capture, stream, function()
+    local same <close> = comm
+    same:all_reduce(x, x, "sum", stream)
+    error("my own error")
   end)
+  raises("closed communicator", comm.all_reduce, comm, x, x, "sum", stream)
+  comm:close()
+  comm:close()
   stream:sync()
 end
 
@@ -266,6 +291,7 @@ function TestGraphs.test_several_ranks()
   local w <close> = world.open(RANKS)
   luaunit.skipIf(RANKS < 2, "needs two devices")
   local x = w:buffers("i32", 1000, function(r) return r end)
+  enqueue(w, x, 1)
   -- One capture a rank: its call is a group of its own, as it would be in its own process.
   local graphs = {}
   for i, comm in ipairs(w.comms) do
@@ -285,7 +311,7 @@ TestRegistrations = {}
 function TestRegistrations.test_buffer_goes_first()
   local comm <close> = lonely()
   local stream <close> = cuda.stream()
-  for _, make in ipairs({ comm.register, comm.window }) do
+  for _, make in ipairs({ comm.register, MAKE["nccl.window"] and comm.window }) do
     local x = nccl_buffer()
     local handle = assert(make(comm, x))
     local part = assert(comm:register(x:slice(1, 10)))
