@@ -14,19 +14,21 @@ local function command(program, gpus, cycles)
     "-N", cycles, "-c", 1, "-d", "half", "-a", 3 }
 end
 
--- Rank 0 speaks for all: nccl-tests prints the slowest rank's time.
+-- Rank 0 speaks for all: nccl-tests prints the slowest rank's time. A row that was not
+-- checked has no `wrong` and becomes a hole, which is an error.
 local function raw_rows(text)
-  local rows = {}
-  for _, one in ipairs(parser.parse(text)) do
+  local rows, parsed = {}, parser.parse(text)
+  for _, one in ipairs(parsed.runs) do
     for _, row in ipairs(one.rows) do
+      local outside, inside = row.out_of_place, row.in_place or {}
       rows[#rows + 1] = {
         cycle = row.cycle, size_bytes = row.size_bytes, source = "nccl-tests", rank = 0,
-        time_us = row.out_of_place.time_us, wrong = row.out_of_place.wrong,
-        inplace_time_us = row.in_place.time_us, inplace_wrong = row.in_place.wrong,
+        time_us = outside.time_us, wrong = outside.wrong,
+        inplace_time_us = inside.time_us, inplace_wrong = inside.wrong,
       }
     end
   end
-  return rows
+  return rows, parsed.warnings
 end
 
 local function run_program(run, name, gpus, program)
@@ -37,9 +39,9 @@ local function run_program(run, name, gpus, program)
   })
   if not result then error(("%s: %s"):format(name, message), 0) end
   run:write("raw/" .. name .. ".stdout", result.stdout)
-  if result.ok then return raw_rows(result.stdout), result.wall_us / 1e6 end
+  if result.ok then return result.stdout, result.wall_us / 1e6 end
   local status = result.exit_code or result.signal
-  error(("%s failed (%s): ...%s"):format(name, status, result.stdout:sub(-600)), 0)
+  error(("%s failed (%s)\n%s"):format(name, status, result.stdout:sub(-6000)), 0)
 end
 
 ---Measures the control in a world of its own, by the program named in the option
@@ -58,10 +60,15 @@ function nccl_tests.control(run, name, requested, section)
   end
   run:fact("control", program)
   local count = worlds.shrink(run, name, requested)
-  local rows, wall_s = run_program(run, name, count, program)
-  if #rows == 0 then error(name .. ": no row that can be read", 0) end
+  local text, wall_s = run_program(run, name, count, program)
+  local rows, warnings = raw_rows(text)
+  if #rows == 0 then error(name .. ": no row that can be read\n" .. text, 0) end
+  for _, warning in ipairs(warnings) do
+    run:note(("%s: line %d: %s"):format(name, warning.line, warning.why))
+  end
   local contracts = {}
   for i, row in ipairs(rows) do
+    section:check_row(row)
     row.world_size = count
     contracts[i] = { section = section.name, case = section:case_name(row), rank = 0,
       cycle = row.cycle, world_size = count, check = "no wrong element",

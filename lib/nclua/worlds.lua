@@ -65,9 +65,12 @@ function worlds.shrink(run, name, requested)
   local launcher = ranks.launcher()
   if launcher then return launcher.count end
   local devices = cuda.device_count()
+  if devices == 0 then
+    error(("%s: the %s backend has no device"):format(name, cuda.backend()), 0)
+  end
   if requested <= devices then return requested end
   local text = "%s: %d ranks were asked for, there are %d devices: %s"
-  if run.opt.oversubscribe and devices > 0 then
+  if run.opt.oversubscribe then
     run:note(text:format(name, requested, devices,
       "ranks share devices, ALL TIMES ARE INVALID"))
     return requested

@@ -1,6 +1,7 @@
---- The interview labs end to end on the CPU backend, in a few cycles of small messages:
---- every file and column, and the statistics computed again from the raw rows.
+--- The interview labs end to end, in a few cycles of small messages: every file and column,
+--- and the statistics computed again from the raw rows.
 local csv = require("nclua.csv")
+local cuda = require("nclua.cuda")
 local files = require("nclua.files")
 local hash = require("nclua.hash")
 local luaunit = require("luaunit")
@@ -10,6 +11,7 @@ local scratch = require("scratch")
 local sqlite = require("nclua.sqlite")
 
 local NCLUA = assert(os.getenv("NCLUA"), "NCLUA must name the program under test")
+local BACKEND = cuda.backend()
 local CYCLES = 4
 local QUICK = { "--cycles", CYCLES, "--warmups", 1, "--largest", "64K", "--fragment-total",
   "160K", "--decode-collectives", 3, "--timeout", 60 }
@@ -264,13 +266,14 @@ function TestInterview.test_summary_unites_the_tables()
   for _, row in ipairs(rows_of(shared.dir, "summary.csv")) do
     counts[row.section] = (counts[row.section] or 0) + 1
     luaunit.assertTrue(row.correct, row.section .. " " .. row.case)
-    luaunit.assertEquals(row.backend, "cpu")
+    luaunit.assertEquals(row.backend, BACKEND)
   end
   luaunit.assertEquals(counts, { async = 2, decomposition = 2, fragmentation = 6,
     decode = 8, nccl_tests_decode_sizes = 8, numerics = 4 })
   luaunit.assertEquals(shared.stdout,
     files.read(shared.dir .. "/summary.md") .. "run_dir=" .. shared.dir .. "\n")
-  for _, part in ipairs({ "backend=cpu", "## Evidence boundary", "contracts passed" }) do
+  local parts = { "backend=" .. BACKEND, "## Evidence boundary", "contracts passed" }
+  for _, part in ipairs(parts) do
     luaunit.assertStrContains(shared.stdout, part)
   end
 end
@@ -297,7 +300,7 @@ end
 function TestInterview.test_manifest()
   local values, commands = assert(manifest.read(shared.dir))
   local wanted = {
-    experiment = "interview_details", run_id = "r", backend = "cpu", cycles = "4",
+    experiment = "interview_details", run_id = "r", backend = BACKEND, cycles = "4",
     warmups = "1", decode_collectives = "3", cpu_affinity = "auto", NCCL_DEBUG = "INFO",
     NCCL_DEBUG_SUBSYS = "INIT,GRAPH,COLL", nccl_source_commit = "unavailable",
     ["sha256.scripts/interview.lua"] = hash.sha256_file("scripts/interview.lua"),
@@ -320,7 +323,7 @@ end
 function TestInterview.test_small_worlds_say_so()
   local folder <close> = scratch.folder()
   local result = assert(process.run(command(folder.path, "--sections", "decode"),
-    { env = { NCLUA_CPU_DEVICES = 2 }, timeout_s = 120 }))
+    { env = { NCLUA_CPU_DEVICES = 2, NCLUA_CUDA_DEVICES = 2 }, timeout_s = 120 }))
   luaunit.assertEquals(result.exit_code, 0, result.stderr)
   local note = "world4_full: 4 ranks were asked for, there are 2 devices: measured with 2"
   luaunit.assertStrContains(result.stdout, note)
