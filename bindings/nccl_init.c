@@ -62,7 +62,7 @@ int nccl_comm_new(lua_State *L) {
   c->device = device;
   c->clique = nccl_clique(0, id.internal, sizeof id.internal);
   if (n->group_depth) nccl_join_group(L, -1, c); /* which then writes to its slot */
-  ncclConfig_t config = nccl_config(&o);
+  ncclConfig_t config = nccl_config(&o, c);
   recorder_wait("nccl.comm");
   const ncclResult_t rc =
     n->api->comm_init_rank_config(&c->slot, c->count, id, c->rank, &config);

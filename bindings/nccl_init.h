@@ -21,7 +21,8 @@ struct nccl_options nccl_comm_options(lua_State *L, int arg);
 struct nccl_options nccl_split_options(lua_State *L, int arg);
 struct nccl_options nccl_shrink_options(lua_State *L, int arg);
 
-ncclConfig_t nccl_config(const struct nccl_options *o);
+/* `c` is the communicator it is for: the library may keep the pointer of its name. */
+ncclConfig_t nccl_config(const struct nccl_options *o, const struct comm *c);
 
 /* A number that says to which clique a communicator belongs. */
 uint64_t nccl_clique(uint64_t seed, const void *data, size_t bytes);

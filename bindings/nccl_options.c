@@ -90,7 +90,7 @@ static int only_true(bool value) {
   return value ? 1 : UNDEFINED;
 }
 
-ncclConfig_t nccl_config(const struct nccl_options *o) {
+ncclConfig_t nccl_config(const struct nccl_options *o, const struct comm *c) {
   return (ncclConfig_t){
     .size = sizeof(ncclConfig_t),
     .magic = NCCL_CONFIG_MAGIC,
@@ -102,7 +102,7 @@ ncclConfig_t nccl_config(const struct nccl_options *o) {
     .netName = o->net_name,
     .splitShare = only_true(o->split_share),
     .trafficClass = o->traffic_class,
-    .commName = o->name,
+    .commName = c->name,
     .collnetEnable = only_true(o->collnet),
     .CTAPolicy = o->cta_policy,
     .shrinkShare = only_true(o->shrink_share),

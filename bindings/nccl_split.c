@@ -50,8 +50,8 @@ int nccl_comm_split(lua_State *L) {
   const int key = (int)bind_checkrange(L, 3, INT_MIN, INT_MAX);
   const struct nccl_options o = nccl_split_options(L, 4);
   if (!c->api->comm_split) return nccl_unsupported(L, c->nccl, "split");
-  ncclConfig_t config = nccl_config(&o);
   struct comm *child = push_unborn(L, c, o.name);
+  ncclConfig_t config = nccl_config(&o, child);
   child->clique = nccl_clique(c->clique, &color, sizeof color);
   recorder_wait("nccl.split");
   /* Without options the child inherits its parent's. */
@@ -95,8 +95,8 @@ int nccl_comm_shrink(lua_State *L) {
   int *ranks = check_ranks(L, 2, c, &count);
   const struct nccl_options o = nccl_shrink_options(L, 3);
   if (!c->api->comm_shrink) return nccl_unsupported(L, c->nccl, "shrink");
-  ncclConfig_t config = nccl_config(&o);
   struct comm *child = push_unborn(L, c, o.name);
+  ncclConfig_t config = nccl_config(&o, child);
   child->clique = nccl_clique(c->clique, ranks, sizeof *ranks * (size_t)count);
   recorder_wait("nccl.shrink");
   const ncclResult_t rc =
