@@ -48,7 +48,7 @@ function bar:estimate()
   if self.done == 0 or elapsed_s <= 0 then return "" end
   local rate = self.done / elapsed_s
   local left_s = math.max(0, self.total - self.done) / rate
-  return ("%.1f/s, about %.0f s left"):format(rate, left_s)
+  return ("%.1f cycles/s, about %.0f s left"):format(rate, left_s)
 end
 
 local function show(self)

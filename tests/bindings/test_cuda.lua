@@ -46,6 +46,13 @@ function TestModule.test_backend_and_version()
   luaunit.assertStrMatches(cuda.driver_version(), "%d+%.%d+")
 end
 
+function TestModule.test_a_backend_in_use_stays()
+  luaunit.assertErrorMsgContains("did you mean 'cpu'?", cuda.backend, "tpu")
+  assert(cuda.devices())
+  luaunit.assertErrorMsgContains("backend: " .. cuda.backend() .. " is in use",
+    cuda.backend, "cpu")
+end
+
 function TestModule.test_set_device()
   raises("expected 0 to", cuda.set_device, -1)
   raises("expected 0 to", cuda.set_device, cuda.device_count())

@@ -26,7 +26,7 @@ end
 
 function TestProgress.test_one_line_on_a_terminal()
   local out, clock, now_ns = recorded()
-  local bar = progress.start({ total = 4, out = out, terminal = true, columns = 30,
+  local bar = progress.start({ total = 4, out = out, terminal = true, columns = 50,
     now_ns = now_ns })
   bar:enter("one")
   clock.ns = 2000000000
@@ -35,7 +35,7 @@ function TestProgress.test_one_line_on_a_terminal()
   bar:finish()
   local _, newlines = out.text:gsub("\n", "")
   luaunit.assertEquals(newlines, 0)
-  luaunit.assertStrContains(out.text, "[ 25%] one  0.5/s, about 6 s")
+  luaunit.assertStrContains(out.text, "[ 25%] one  0.5 cycles/s, about 6 s")
   luaunit.assertNil(out.text:find("50%%"))
   luaunit.assertStrContains(out.text, "\r\27[K")
   luaunit.assertStrMatches(out.text, ".*\r\27%[K")

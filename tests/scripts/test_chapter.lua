@@ -151,3 +151,14 @@ function TestChapter.test_affinity()
   result = run(other.path, "", "--cpu-affinity", "0,0")
   luaunit.assertEquals(result.exit_code, 0, result.stderr)
 end
+
+function TestChapter.test_the_example_of_the_manual()
+  local folder <close> = scratch.folder()
+  local page = assert(files.read("docs/reference/chapter.md"))
+  local path = folder.path .. "/demo.lua"
+  assert(files.write(path, page:match("```lua\n(.-)```")))
+  local result = assert(process.run({ NCLUA, path, "--root", folder.path, "--cycles", 2 }))
+  luaunit.assertEquals(result.exit_code, 0, result.stderr)
+  luaunit.assertStrContains(result.stdout, "## Tiny AllReduce")
+  luaunit.assertStrContains(result.stdout, "All 8 per-rank contracts passed")
+end
