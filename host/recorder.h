@@ -17,7 +17,7 @@ struct recorder_op {
   int peer; /* root or peer, -1 if there is none */
 };
 
-/* The call returned and the operation is in the stream. */
+/* The operation is about to be enqueued: told before the call, which may block. */
 void recorder_enqueue(const struct recorder_op *op);
 
 /* Completed: one operation; or all that was enqueued on a stream before now. */
