@@ -358,20 +358,30 @@ static bool is_pending(const struct cpu_queue *q, CUdevice device, bool blocking
          has_work(q);
 }
 
+/* Under the lock; a queue may become pending, or cease to be, while the list is read. */
+static bool add_point(struct cpu_point **points, int *count, struct cpu_queue *q) {
+  const bool is_full = (*count & (*count - 1)) == 0; /* at 0 and at each power of two */
+  const size_t room = *count ? 2 * (size_t)*count : 1;
+  struct cpu_point *list = is_full ? realloc(*points, room * sizeof *list) : *points;
+  if (!list) return false;
+  list[(*count)++] = (struct cpu_point){cpu_queue_retain(q), tail_of(q)};
+  *points = list;
+  return true;
+}
+
 int cpu_queue_pending(CUdevice device, bool blocking_only, struct cpu_point **points) {
-  size_t count = 0, room = 0;
+  int count = 0;
+  bool ok = true;
   *points = NULL;
   pthread_mutex_lock(&all_lock);
-  for (struct cpu_queue *q = all; q; q = q->next) {
-    room += is_pending(q, device, blocking_only);
-  }
-  if (room) *points = malloc(room * sizeof **points);
-  for (struct cpu_queue *q = all; q && *points && count < room; q = q->next) {
-    if (!is_pending(q, device, blocking_only)) continue;
-    (*points)[count++] = (struct cpu_point){cpu_queue_retain(q), tail_of(q)};
+  for (struct cpu_queue *q = all; q && ok; q = q->next) {
+    if (is_pending(q, device, blocking_only)) ok = add_point(points, &count, q);
   }
   pthread_mutex_unlock(&all_lock);
-  return room && !*points ? -1 : (int)count;
+  if (ok) return count;
+  cpu_points_free(*points, count);
+  *points = NULL;
+  return -1;
 }
 
 void cpu_points_free(struct cpu_point *points, int count) {
