@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { CHUNK = 64 * 1024, NO_PIDFD_MS = 5, CLOSE_MS = 2000 };
+enum { CHUNK = 64 * 1024, NO_PIDFD_MS = 5, SLICE_MS = 100, CLOSE_MS = 2000 };
 
 uint64_t process_now_ns(void) {
   struct timespec t;
@@ -126,7 +126,7 @@ static int poll_ms(const struct process *p, uint64_t until_ns) {
   uint64_t until = until_ns < p->deadline_ns ? until_ns : p->deadline_ns;
   if (until <= now) return 0;
   uint64_t ms = (until - now + 999999) / 1000000;
-  uint64_t most = p->pidfd < 0 ? NO_PIDFD_MS : 1000000;
+  uint64_t most = p->pidfd < 0 ? NO_PIDFD_MS : SLICE_MS;
   return (int)(ms < most ? ms : most);
 }
 

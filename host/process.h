@@ -58,7 +58,8 @@ struct process {
 int process_spawn(struct process *p, const struct process_spec *spec, struct err *e);
 
 /* Moves bytes both ways, watches the deadline, reaps; waits for something to do until
-   `until_ns` at most (UINT64_MAX: without limit). A signal ends the wait early. */
+   `until_ns` (UINT64_MAX: without limit), but 0.1 s at most: a signal whose handler ran
+   just before the wait would otherwise be noticed at the child's end. */
 int process_step(struct process *p, uint64_t until_ns, struct err *e);
 
 /* Sends a signal to the child's process group, unless it is reaped. */

@@ -152,7 +152,10 @@ function TestWorld.test_output()
     if rank.index == 1 then os.exit(0) end
   end)
   for _, event in ipairs(events) do
-    if event[1] == "output" then texts[event[4]][event[2]] = event[3] end
+    if event[1] == "output" then
+      local of = texts[event[4]]
+      of[event[2]] = (of[event[2]] or "") .. event[3] -- it may come in pieces
+    end
   end
   eq(texts, { stdout = { [0] = "out 0", "out 1" }, stderr = { [0] = "err 0", "err 1" } })
 end
