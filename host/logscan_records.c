@@ -1,0 +1,153 @@
+#include "host/logscan_parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Limits keep the memory constant: at most some 20 MiB for a log of any size. */
+enum { MOST_STRINGS = 1 << 16, MOST_STRING_BYTES = 1 << 21, FIRST_ROOM = 1 << 8 };
+
+static int most_records(int topic) {
+  switch (topic) {
+    case LOGSCAN_OPERATION: return 1 << 16;
+    case LOGSCAN_OTHER: return 1 << 10;
+    default: return 1 << 15;
+  }
+}
+
+static uint64_t mix(uint64_t h) {
+  h ^= h >> 32;
+  h *= 0x9e3779b97f4a7c15u;
+  return h ^ h >> 29;
+}
+
+static uint64_t hash_bytes(const char *text, size_t length) {
+  uint64_t h = length, part;
+  for (; length >= 8; text += 8, length -= 8) {
+    memcpy(&part, text, 8);
+    h = mix(h ^ part);
+  }
+  part = 0;
+  memcpy(&part, text, length);
+  return mix(h ^ part);
+}
+
+/* Doubles an index of `id + 1` and enters all ids again; `hash_of` gives an id's hash. */
+static int rehash(int32_t **index, int *slots, int count, const void *owner,
+                  uint64_t (*hash_of)(const void *owner, int id)) {
+  int wider = *slots ? *slots * 2 : FIRST_ROOM * 2;
+  int32_t *fresh = calloc((size_t)wider, sizeof *fresh);
+  if (!fresh) return -1;
+  for (int id = 0; id < count; id++) {
+    uint64_t at = hash_of(owner, id);
+    while (fresh[at & (uint64_t)(wider - 1)]) at++;
+    fresh[at & (uint64_t)(wider - 1)] = id + 1;
+  }
+  free(*index);
+  *index = fresh;
+  *slots = wider;
+  return 0;
+}
+
+static uint64_t string_hash(const void *owner, int id) {
+  const struct logscan_strings *s = owner;
+  return hash_bytes(s->bytes + s->offsets[id], s->lengths[id]);
+}
+
+static int grow(void **array, size_t room, size_t each) {
+  void *wider = realloc(*array, room * each);
+  if (!wider) return -1;
+  *array = wider;
+  return 0;
+}
+
+/* Room for one more string of this length. */
+static int strings_grow(struct logscan_strings *s, size_t length) {
+  if (s->count == MOST_STRINGS || s->used + length > MOST_STRING_BYTES) return -1;
+  if (s->count * 2 >= s->slots && rehash(&s->index, &s->slots, s->count, s, string_hash)) {
+    return -1;
+  }
+  if (s->count == s->room) {
+    size_t room = s->room ? (size_t)s->room * 2 : FIRST_ROOM;
+    if (grow((void **)&s->offsets, room, sizeof *s->offsets)) return -1;
+    if (grow((void **)&s->lengths, room, sizeof *s->lengths)) return -1;
+    s->room = (int)room;
+  }
+  if (s->used + length > s->size) {
+    size_t size = s->size * 2 + length + 4096;
+    if (grow((void **)&s->bytes, size, 1)) return -1;
+    s->size = size;
+  }
+  return 0;
+}
+
+int logscan_strings_add(struct logscan_strings *s, const char *text, size_t length) {
+  uint64_t hash = hash_bytes(text, length);
+  for (uint64_t at = hash; s->slots; at++) {
+    int id = s->index[at & (uint64_t)(s->slots - 1)] - 1;
+    if (id < 0) break;
+    if (s->lengths[id] == length && !memcmp(s->bytes + s->offsets[id], text, length)) {
+      return id;
+    }
+  }
+  if (strings_grow(s, length)) return -1;
+  uint64_t at = hash;
+  while (s->index[at & (uint64_t)(s->slots - 1)]) at++;
+  s->index[at & (uint64_t)(s->slots - 1)] = s->count + 1;
+  s->offsets[s->count] = (uint32_t)s->used;
+  s->lengths[s->count] = (uint32_t)length;
+  memcpy(s->bytes + s->used, text, length);
+  s->used += length;
+  return s->count++;
+}
+
+static uint64_t record_hash(const void *owner, int row) {
+  const struct logscan_records *r = owner;
+  return hash_bytes((const char *)&r->rows[row].key, sizeof r->rows[row].key);
+}
+
+static int records_grow(struct logscan_records *r) {
+  if (r->count * 2 >= r->slots && rehash(&r->index, &r->slots, r->count, r, record_hash)) {
+    return -1;
+  }
+  if (r->count < r->room) return 0;
+  size_t room = r->room ? (size_t)r->room * 2 : FIRST_ROOM;
+  if (grow((void **)&r->rows, room, sizeof *r->rows)) return -1;
+  r->room = (int)room;
+  return 0;
+}
+
+static int records_insert(struct logscan_records *r, const struct logscan_key *key,
+                          uint64_t hash) {
+  int topic = key->topic;
+  if (r->counts[topic] == most_records(topic) || records_grow(r)) return -1;
+  uint64_t at = hash;
+  while (r->index[at & (uint64_t)(r->slots - 1)]) at++;
+  r->index[at & (uint64_t)(r->slots - 1)] = r->count + 1;
+  r->counts[topic]++;
+  r->rows[r->count] = (struct logscan_record){.key = *key};
+  return r->count++;
+}
+
+/* Operations keep the first and the last value, all else the range. */
+static void keep(struct logscan_record *row, uint64_t value) {
+  if (row->count == 1) row->low = row->high = value;
+  if (row->key.topic == LOGSCAN_OPERATION || value > row->high) row->high = value;
+  if (row->key.topic != LOGSCAN_OPERATION && value < row->low) row->low = value;
+}
+
+int logscan_records_add(struct logscan_records *r, const struct logscan_key *key,
+                        uint64_t line, uint64_t value) {
+  uint64_t hash = hash_bytes((const char *)key, sizeof *key);
+  int row = -1;
+  for (uint64_t at = hash; r->slots; at++) {
+    row = r->index[at & (uint64_t)(r->slots - 1)] - 1;
+    if (row < 0 || !memcmp(&r->rows[row].key, key, sizeof *key)) break;
+  }
+  if (row < 0) row = records_insert(r, key, hash);
+  if (row < 0) return -1;
+  struct logscan_record *record = &r->rows[row];
+  if (!record->count++) record->first_line = line;
+  record->last_line = line;
+  keep(record, value);
+  return row;
+}
