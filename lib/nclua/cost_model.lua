@@ -1,7 +1,7 @@
 --- NCCL's cost model from first principles: from graph facts to the latency and bandwidth
 --- of every collective, algorithm and protocol, and from there to predicted times and the
---- choice that NCCL makes for any size. Pure: no I/O. By version, 2.18 to 2.30; checked
---- against NCCL's own cost tables (tests/lib/test_cost_model.lua).
+--- choice that NCCL makes for any size. Pure: no I/O. By version, 2.7 to 2.30; from 2.18
+--- checked against NCCL's own cost tables (tests/lib/test_cost_model.lua).
 local bandwidth = require("nclua.cost_model.bandwidth")
 local channels = require("nclua.cost_model.channels")
 local constants = require("nclua.cost_model.constants")
@@ -9,6 +9,7 @@ local enabled = require("nclua.cost_model.enabled")
 local float32 = require("nclua.cost_model.float32")
 local latency = require("nclua.cost_model.latency")
 local names = require("nclua.cost_model.names")
+local older = require("nclua.cost_model.older")
 
 local cost_model = { names = names }
 
@@ -64,6 +65,7 @@ local function ll_row(v, s)
 end
 
 local function graphs_of(v, graphs)
+  if v < constants.OWN_GRAPHS then return older.graphs(graphs, NO_GRAPH) end
   local chain = graphs.collnet_chain or NO_GRAPH
   local direct = v >= 2200 and graphs.collnet_direct or chain
   local tree, ring = graphs.tree or NO_GRAPH, graphs.ring or NO_GRAPH
@@ -78,8 +80,18 @@ local function net_overhead(s)
   return (s.cpu_arch == "x86" and s.cpu_vendor == "amd") and 2.0 or 1.0
 end
 
-local function user_lists(s)
-  local algorithms, why = enabled.parse(s.algo, names.ALGORITHMS, names.algorithm)
+local function algorithms_of(v)
+  if v < constants.OWN_GRAPHS then return older.algorithms(v) end
+  return table.move(names.ALGORITHMS, 1, v >= 2300 and 7 or 6, 1, {})
+end
+
+-- Up to 2.13 there is a CollNet that is neither Direct nor Chain.
+local function algorithm_named(word)
+  return names.algorithm(word) or (word:lower() == "collnet" and "CollNet") or nil
+end
+
+local function user_lists(s, v)
+  local algorithms, why = enabled.parse(s.algo, algorithms_of(v), algorithm_named)
   if not algorithms then return nil, nil, "NCCL_ALGO: " .. why end
   local protocols, why_not = enabled.parse(s.proto, names.PROTOCOLS, names.protocol)
   if not protocols then return nil, nil, "NCCL_PROTO: " .. why_not end
@@ -91,7 +103,7 @@ local function prepare(system)
   local v, why = constants.version_code(system.version)
   if not v then return nil, why, "EINVAL" end
   if v < constants.OLDEST then
-    return nil, ("NCCL %s is older than 2.18.1, the oldest that is modelled"):format(
+    return nil, ("NCCL %s is older than 2.7, the oldest that is modelled"):format(
       system.version), "ENOTSUP"
   end
   local s = {}
@@ -115,14 +127,29 @@ local function prepare(system)
   s.graph_of = graphs_of(s.v, system.graphs)
   s.coll_channels = system.coll_channels or channels.communicator(s)
   s.nvls_channels = system.nvls_channels or 0
-  s.user_algorithms, s.user_protocols, why = user_lists(system)
+  s.user_algorithms, s.user_protocols, why = user_lists(system, s.v)
   if not s.user_algorithms then return nil, why, "EINVAL" end
   return s
 end
 
+local NO_CELL = "NCCL has no such cell"
+
+local function older_cell(s, collective, algorithm, protocol)
+  local lat, own, terms, total = older.cell(s, collective, algorithm, protocol)
+  if not lat then return { latency_us = 0, bandwidth_gbps = 0, why = NO_CELL } end
+  local is_on, why = enabled.cell(s, collective, algorithm, protocol)
+  return {
+    latency_us = lat, bandwidth_gbps = is_on and own or 0, why = why, terms = terms,
+    total_gbps = total,
+  }
+end
+
 local function cell_of(s, collective, algorithm, protocol)
+  if s.v < constants.OWN_GRAPHS then
+    return older_cell(s, collective, algorithm, protocol)
+  end
   if not bandwidth.exists(s, collective, algorithm, protocol) then
-    return { latency_us = 0, bandwidth_gbps = 0, why = "NCCL has no such cell" }
+    return { latency_us = 0, bandwidth_gbps = 0, why = NO_CELL }
   end
   local own, total = bandwidth.cell(s, collective, algorithm, protocol)
   if not own then
@@ -151,7 +178,7 @@ end
 function cost_model.model(system)
   local s, message, code = prepare(system)
   if not s then return nil, message, code end
-  local algorithms = table.move(names.ALGORITHMS, 1, s.v >= 2300 and 7 or 6, 1, {})
+  local algorithms = algorithms_of(s.v)
   local cells = {}
   for _, collective in ipairs(names.COLLECTIVES) do
     cells[collective] = {}
@@ -175,15 +202,24 @@ local function corrected(s, collective, algorithm, protocol, bytes, own)
     and s.v >= 2900 and s.cc >= 100 and s.cpu_arch == "x86"
   if not is_tree and not is_nvls_tree then return own, 1 end
   local log = latency.log2(s.v, bytes >> 6)
-  if log < 0 or log >= (s.v >= 2900 and 24 or 23) then return own, 1 end
-  local factor = constants.TREE_CORRECTION[protocol][log + 1]
+  local factors = older.tree_correction(s.v, protocol)
+    or constants.TREE_CORRECTION[protocol]
+  if log < 0 or log >= (s.v >= 2900 and 24 or s.v >= 800 and 23 or 22) then
+    return own, 1
+  end
+  local factor = factors[log + 1]
   return F(own * factor), factor
 end
 
 -- A ring over several nodes pays more latency once every channel is busy.
 local function plateau(s, collective, algorithm, protocol, bytes, lat)
-  local is_busy = algorithm == "Ring" and protocol == "Simple" and s.nodes > 1
-    and collective == "all_reduce" and bytes // (s.coll_channels * s.ranks) >= 64
+  local is_open = algorithm == "Ring" and protocol == "Simple" and s.nodes > 1
+    and collective == "all_reduce"
+  if is_open and s.v < constants.OWN_GRAPHS then
+    local factor = older.plateau(s, bytes)
+    return F(lat * factor), factor > 1
+  end
+  local is_busy = is_open and bytes // (s.coll_channels * s.ranks) >= 64
   return is_busy and F(lat * (s.cc < 80 and 1.9 or 1.4)) or lat, is_busy
 end
 
@@ -223,7 +259,7 @@ local function is_skipped(s, collective, algorithm)
     if algorithm == "NVLS" and s.nodes > 1 then return not s.collnet.supported end
   end
   if algorithm:match("^CollNet") then
-    if not s.collnet.supported then return true end
+    if not s.collnet.supported and s.v >= 800 then return true end
     if s.max_local_ranks > 8 and s.v >= (algorithm == "CollNetChain" and 2800 or 2300) then
       return true
     end

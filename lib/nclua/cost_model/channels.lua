@@ -10,6 +10,7 @@ local max, min = math.max, math.min
 ---@return integer
 function channels.max_threads(s, algorithm, protocol)
   local is_basic = algorithm == "Tree" or algorithm == "Ring"
+  if s.v < 1400 then is_basic = true end -- CollNet has the same threads there
   if protocol == "LL128" then return is_basic and 640 or 0 end
   if protocol == "LL" then return is_basic and 512 or 0 end
   if algorithm == "Ring" then
@@ -17,7 +18,8 @@ function channels.max_threads(s, algorithm, protocol)
     return g.bw_intra * g.channels <= 12 and 256 or 512
   end
   if algorithm == "Tree" then return 512 end
-  return algorithm == "PAT" and 0 or 640
+  if algorithm == "PAT" then return 0 end
+  return s.v >= constants.OWN_GRAPHS and 640 or 512
 end
 
 --- Bytes a thread should have before another channel pays.
@@ -67,7 +69,13 @@ local function by_size(bytes, count, threads, threshold)
   return count, threads
 end
 
+-- Threads that only move data, beside those that reduce.
 local function extra_threads(s, algorithm, protocol, threads)
+  if s.v < constants.OWN_GRAPHS and protocol == "Simple" and s.v >= 1000 then
+    threads = threads + 32
+    if algorithm ~= "Ring" then threads = threads + 96 end
+    return algorithm == "NVLS" and 640 or max(threads, 96)
+  end
   if protocol == "Simple" then
     if algorithm == "Ring" then threads = threads + 32 end
     if algorithm == "Tree" then threads = threads + 128 end
@@ -126,7 +134,7 @@ end
 function channels.used(s, collective, algorithm, protocol, task_bytes, most)
   local count = min(most, s.coll_channels)
   local is_collnet = algorithm:match("^CollNet") or (algorithm == "NVLS" and s.nodes > 1)
-  if is_collnet then return most end
+  if is_collnet or s.v < 2200 then return most end -- all of them, before 2.22
   if task_bytes == 0 or count <= 1 then return 1 end
   local per_byte = traffic_per_byte(s, collective, protocol)
   local share, cell = division(s, task_bytes, per_byte, count)

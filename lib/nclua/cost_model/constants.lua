@@ -2,8 +2,10 @@
 --- restated. Versions are minor * 100 + patch: 2.28.3 is 2803.
 local constants = {}
 
---- The range that has been compared with NCCL's own code, cell by cell.
-constants.OLDEST = 1801
+--- What is modelled; from OWN_GRAPHS on it has been compared with NCCL's own code, cell by
+--- cell. Before that, algorithms share graphs: nclua.cost_model.older.
+constants.OLDEST = 700
+constants.OWN_GRAPHS = 1801
 constants.NEWEST = 3007
 
 --- "2.28.3", "2.28.3+cuda13.0" or 22803 → 2803.
@@ -122,7 +124,7 @@ constants.TREE_CORRECTION = {
 }
 
 -- How many operations of a group cost one latency of a non-ring algorithm.
-local PIPELINE_DIVISORS = { { 3000, 8 }, { 2300, 10 }, { 2200, 16 }, { 0, 9 } }
+local PIPELINE_DIVISORS = { { 3000, 8 }, { 2300, 10 }, { 2200, 16 }, { 1300, 9 }, { 0, 8 } }
 
 -- Least traffic that is worth a channel, in bytes.
 local MIN_TRAFFIC = { { 2900, 32768 }, { 2300, 16384 }, { 0, 512 } }

@@ -1,6 +1,6 @@
 --- Which algorithms and protocols a communicator may use at all: what is there, what the
 --- user's NCCL_ALGO and NCCL_PROTO say, and NCCL's own doubts about LL128.
---- Source: ncclTopoTuneModel and parseList in src/graph/tuning.cc, 2.18 … 2.30.
+--- Source: ncclTopoTuneModel and parseList in src/graph/tuning.cc, 2.7 … 2.30.
 local constants = require("nclua.cost_model.constants")
 local names = require("nclua.cost_model.names")
 
@@ -56,6 +56,7 @@ end
 local function is_inter_near(s, g)
   local v = s.v
   local most = "PXB"
+  if v < 1700 then return path_at_most(v, g.type_inter, most) end
   if v >= 2705 or v < 2700 then
     if s.cc >= 90 and (v < 2700 or s.ll128_c2c ~= false) then most = "PXN" end
   elseif s.cc >= 90 then
@@ -64,7 +65,7 @@ local function is_inter_near(s, g)
   return path_at_most(v, g.type_inter, most)
 end
 
-local LL128_ARCHITECTURES = { [70] = 0, [80] = 0, [90] = 0, [100] = 2500, [120] = 2500 }
+local LL128_ARCHITECTURES = { [70] = 0, [80] = 0, [90] = 1500, [100] = 2500, [120] = 2500 }
 
 local function is_ll128_architecture(v, cc)
   if v >= 2700 then return cc >= 70 end
@@ -85,6 +86,7 @@ end
 
 local function is_algorithm_here(s, algorithm)
   local has_collnet = s.collnet.supported
+  if algorithm == "CollNet" then return has_collnet or s.v < 800 end
   if algorithm == "NVLSTree" and s.nodes == 1 then return false end
   if algorithm == "CollNetDirect" then return has_collnet and s.nvswitches > 0 end
   if algorithm == "CollNetChain" then
@@ -92,6 +94,12 @@ local function is_algorithm_here(s, algorithm)
   end
   if algorithm == "NVLS" and s.nodes > 1 then return has_collnet end
   return true
+end
+
+-- Up to 2.16 a list of algorithms is for AllReduce only, up to 2.18 it spares other rings.
+local function is_beyond_list(s, collective, algorithm)
+  if collective == "all_reduce" then return false end
+  return s.v < 1700 or (s.v < 1900 and algorithm == "Ring")
 end
 
 --- May this cell be used? If not, why not.
@@ -102,7 +110,10 @@ function enabled.cell(s, collective, algorithm, protocol)
     return false, ("%s is not available here"):format(algorithm)
   end
   local algorithms = s.user_algorithms[collective]
-  if algorithms and not algorithms[algorithm] then return false, "NCCL_ALGO excludes it" end
+  if algorithms and not algorithms[algorithm]
+    and not is_beyond_list(s, collective, algorithm) then
+    return false, "NCCL_ALGO excludes it"
+  end
   local protocols = s.user_protocols[collective]
   if protocols then -- a list replaces the row: LL128 in it is forced on without a check
     if not protocols[protocol] then return false, "NCCL_PROTO excludes it" end
