@@ -1,0 +1,256 @@
+/* What CUPTI records becomes part of the trace. CUDA's driver loads the plugin when
+   CUDA_INJECTION64_PATH names it and calls InitializeInjection from cuInit. */
+#include "plugins/trace/cupti.h"
+#include "plugins/trace/decode.h"
+#include "plugins/trace/devices.h"
+#include "plugins/trace/trace.h"
+#include "plugins/trace/tracer.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { FLUSH_MS = 100, KINDS = 8 };
+
+static struct {
+  pthread_mutex_t lock;
+  bool is_open; /* the library */
+  bool is_on;   /* atomic: callbacks may come */
+  struct cupti cupti;
+  struct decoder decoder;
+  void *subscriber;
+  uint64_t untimed_told;
+  bool has_records, has_devices;
+} inject = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* What NCLUA_TRACE_KINDS may name: without "api" the launching threads are left alone. */
+static const struct {
+  const char *word;
+  uint32_t kinds[2];
+  bool is_default;
+} choices[] = {
+  {"kernel", {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL}, true},
+  {"memcpy", {CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMCPY2}, true},
+  {"memset", {CUPTI_ACTIVITY_KIND_MEMSET}, true},
+  {"api", {CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_ACTIVITY_KIND_DRIVER}, true},
+  {"sync", {CUPTI_ACTIVITY_KIND_SYNCHRONIZATION}, false},
+  {"graph", {CUPTI_ACTIVITY_KIND_GRAPH_TRACE}, false}, /* whole graphs, not their nodes */
+};
+
+static bool is_chosen(size_t choice) {
+  const char *list = getenv("NCLUA_TRACE_KINDS");
+  if (!list || !*list) return choices[choice].is_default;
+  const char *word = choices[choice].word;
+  const size_t length = strlen(word);
+  for (const char *at = list; (at = strstr(at, word)); at += length) {
+    const bool begins = at == list || at[-1] == ',';
+    if (begins && (at[length] == ',' || !at[length])) return true;
+  }
+  return false;
+}
+
+/* From here to `dropped`: on CUPTI's threads and the program's. They only move buffers. */
+static void requested(uint8_t **buffer, size_t *bytes, size_t *most_records) {
+  struct writer *w = tracer_current();
+  *buffer = w ? writer_take(w) : NULL;
+  *bytes = *buffer ? WRITER_BUFFER_BYTES : 0; /* without one CUPTI drops, and counts */
+  *most_records = 0;                          /* as many as fit */
+}
+
+static void completed(void *ctx, uint32_t stream, uint8_t *buffer, size_t bytes,
+                      size_t used) {
+  (void)bytes;
+  struct writer *w = tracer_current();
+  if (!buffer || !w) return;
+  writer_give(w, buffer, used);
+  size_t dropped = 0;
+  inject.cupti.activity_get_num_dropped_records(ctx, stream, &dropped);
+  if (dropped) writer_lost(w, "CUPTI records", dropped);
+}
+
+static void ignore(void *context, int domain, uint32_t id, const void *data) {
+  (void)context, (void)domain, (void)id, (void)data;
+}
+
+void inject_decode(void *context, struct store *store, const uint8_t *data, size_t bytes) {
+  (void)context;
+  inject.has_records = true;
+  decode_buffer(&inject.decoder, store, data, bytes);
+}
+
+/* On the writer's thread: what an older CUPTI does not do by itself, and what the driver
+   can only say once it is initialised. */
+void inject_tick(void *context, struct store *store) {
+  (void)context;
+  if (!__atomic_load_n(&inject.is_on, __ATOMIC_ACQUIRE)) return;
+  struct decoder *d = &inject.decoder;
+  d->own_tid = (uint32_t)gettid();
+  if (!inject.cupti.activity_flush_period) inject.cupti.activity_flush_all(0);
+  if (inject.has_records && !inject.has_devices) {
+    inject.has_devices = devices_store(store) == 0;
+  }
+  if (d->untimed == inject.untimed_told) return;
+  writer_lost(tracer_current(), "kernels without times", d->untimed - inject.untimed_told);
+  inject.untimed_told = d->untimed;
+}
+
+static int explain(const char *what, CUptiResult rc, char *why, size_t size) {
+  const char *text = NULL;
+  if (rc == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED ||
+      rc == CUPTI_ERROR_MAX_LIMIT_REACHED) {
+    snprintf(
+      why,
+      size,
+      "another profiler holds CUPTI in this process (nsys, ncu, PyTorch's profiler?): "
+      "end it, or trace without it");
+    return -1;
+  }
+  if (rc == CUPTI_ERROR_INSUFFICIENT_PRIVILEGES) {
+    snprintf(why,
+             size,
+             "the driver lets only administrators profile (NVreg_Restrict"
+             "ProfilingToAdminUsers)");
+    return -1;
+  }
+  if (inject.cupti.get_result_string(rc, &text) || !text) text = "unknown error";
+  snprintf(why, size, "%s: %s (%d)", what, text, rc);
+  return -1;
+}
+
+/* CUPTI's clock is CLOCK_REALTIME on Linux so far; this does not rely on it. The shortest
+   of some tries has the least in between. */
+static int64_t measure_shift(void) {
+  int64_t shift = 0, shortest = INT64_MAX;
+  for (int i = 0; i < 20; i++) {
+    uint64_t theirs = 0;
+    const int64_t before = session_now_ns();
+    if (inject.cupti.get_timestamp(&theirs)) return 0;
+    const int64_t after = session_now_ns();
+    if (after - before >= shortest) continue;
+    shortest = after - before;
+    shift = before + (after - before) / 2 - (int64_t)theirs;
+  }
+  return shift;
+}
+
+static int enable_kinds(char *why, size_t size) {
+  for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
+    if (!is_chosen(i)) continue;
+    for (int k = 0; k < 2 && choices[i].kinds[k]; k++) {
+      const CUptiResult rc = inject.cupti.activity_enable(choices[i].kinds[k]);
+      if (!rc) continue;
+      if (i == 0) return explain("cuptiActivityEnable", rc, why, size);
+      char reason[256];
+      explain(choices[i].word, rc, reason, sizeof reason);
+      tracer_say("not recorded: %s", reason);
+    }
+  }
+  return 0;
+}
+
+static void disable_kinds(void) {
+  for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
+    for (int k = 0; k < 2 && choices[i].kinds[k] && is_chosen(i); k++) {
+      inject.cupti.activity_disable(choices[i].kinds[k]);
+    }
+  }
+}
+
+static void prepare_decoder(const struct writer *w) {
+  uint32_t version = 0;
+  inject.cupti.get_version(&version);
+  inject.decoder = (struct decoder){
+    .session = *writer_session(w),
+    .shift_ns = measure_shift(),
+    .layout = abi_layout(version),
+    .next_record = inject.cupti.activity_get_next_record,
+    .callback_name = inject.cupti.get_callback_name,
+  };
+  inject.untimed_told = 0;
+  inject.has_records = inject.has_devices = false;
+}
+
+static int start(struct writer *w, char *why, size_t size) {
+  struct cupti *c = &inject.cupti;
+  if (!inject.is_open && cupti_open(c, why, size)) return -1;
+  inject.is_open = true;
+  /* The claim comes first: a second profiler would get some records, and spoil the first's.
+   */
+  CUptiResult rc = c->subscribe(&inject.subscriber, ignore, NULL);
+  if (rc) return explain("cuptiSubscribe", rc, why, size);
+  prepare_decoder(w);
+  if (c->set_thread_id_type) c->set_thread_id_type(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
+  rc = c->activity_register_callbacks(requested, completed);
+  if (rc) {
+    explain("cuptiActivityRegisterCallbacks", rc, why, size);
+  } else if (enable_kinds(why, size) == 0) {
+    if (c->activity_flush_period) c->activity_flush_period(FLUSH_MS);
+    __atomic_store_n(&inject.is_on, true, __ATOMIC_RELEASE);
+    return 0;
+  }
+  c->unsubscribe(inject.subscriber);
+  return -1;
+}
+
+int inject_start(struct writer *w, char *why, size_t size) {
+  pthread_mutex_lock(&inject.lock);
+  const int rc = inject.is_on ? 0 : start(w, why, size);
+  pthread_mutex_unlock(&inject.lock);
+  return rc;
+}
+
+/* What CUPTI still holds comes while the writer takes it. */
+void inject_stop(void) {
+  pthread_mutex_lock(&inject.lock);
+  if (inject.is_on) {
+    disable_kinds();
+    inject.cupti.activity_flush_all(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+    if (inject.cupti.activity_flush_period) inject.cupti.activity_flush_period(0);
+    inject.cupti.unsubscribe(inject.subscriber);
+    __atomic_store_n(&inject.is_on, false, __ATOMIC_RELEASE);
+  }
+  pthread_mutex_unlock(&inject.lock);
+}
+
+void inject_after_fork(void) {
+  pthread_mutex_init(&inject.lock, NULL);
+  inject.is_on = false;
+}
+
+__attribute__((visibility("default"))) int InitializeInjection(void);
+
+int InitializeInjection(void) {
+  char why[512];
+  struct writer *w = tracer_writer();
+  if (!w && !getenv("NCLUA_TRACE_FILE")) {
+    fputs("nclua trace: NCLUA_TRACE_FILE does not name a file: nothing is recorded\n",
+          stderr);
+  }
+  if (w && inject_start(w, why, sizeof why)) tracer_say("no GPU work is recorded: %s", why);
+  return 1; /* the program goes on, whatever became of us */
+}
+
+int nclua_trace_start(const char *path, char *why, size_t size) {
+  struct writer *w = tracer_start(path, why, size);
+  if (!w) return -1;
+  if (inject_start(w, why, size) == 0) return 0;
+  char unused[8];
+  tracer_stop(unused, sizeof unused);
+  return -1;
+}
+
+int nclua_trace_stop(char *why, size_t size) {
+  tracer_stop(why, size);
+  return why[0] ? -1 : 0;
+}
+
+void nclua_trace_push(const char *text) {
+  nvtx_push(text);
+}
+
+void nclua_trace_pop(void) {
+  nvtx_pop();
+}

@@ -1,0 +1,59 @@
+#include "plugins/trace/session.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { PID_SHIFT = 24, VM_SHIFT = 48 };
+
+int64_t session_now_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+struct session session_new(void) {
+  const int64_t pid = getpid();
+  return (struct session){
+    .start_ns = session_now_ns(),
+    .global_pid = (int64_t)1 << VM_SHIFT | pid << PID_SHIFT,
+  };
+}
+
+int64_t session_tid(const struct session *s, uint32_t tid) {
+  return s->global_pid | (int64_t)(tid & 0xffffff);
+}
+
+/* A forked child's only thread has its parent's variable, but not its parent's number:
+   `owner` tells. */
+int64_t session_global_tid(const struct session *s) {
+  static __thread uint32_t tid;
+  static __thread int64_t owner;
+  if (owner != s->global_pid) {
+    tid = (uint32_t)gettid();
+    owner = s->global_pid;
+  }
+  return session_tid(s, tid);
+}
+
+int session_expand(const char *pattern, char *path, size_t size) {
+  char host[256] = "";
+  gethostname(host, sizeof host - 1);
+  host[strcspn(host, ".")] = '\0';
+  size_t used = 0;
+  for (const char *p = pattern; *p; p++) {
+    int n;
+    const int is_escape = *p == '%' && (p[1] == 'h' || p[1] == 'p');
+    if (!is_escape)
+      n = snprintf(path + used, size - used, "%c", *p);
+    else if (*++p == 'h')
+      n = snprintf(path + used, size - used, "%s", host);
+    else
+      n = snprintf(path + used, size - used, "%d", (int)getpid());
+    if (n < 0 || (size_t)n >= size - used) return -1;
+    used += (size_t)n;
+  }
+  path[used] = '\0';
+  return 0;
+}

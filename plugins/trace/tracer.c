@@ -1,0 +1,148 @@
+#include "plugins/trace/tracer.h"
+
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { PATH = 4096 };
+enum state { UNUSED, RUNNING, ENDED };
+
+static struct {
+  pthread_mutex_t lock;
+  enum state state;
+  struct writer *writer;  /* atomic; NULL unless RUNNING */
+  struct writer *retired; /* of a parent, in a fork */
+} tracer = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+struct writer *tracer_current(void) {
+  return __atomic_load_n(&tracer.writer, __ATOMIC_ACQUIRE);
+}
+
+int64_t tracer_time(const struct writer *w) {
+  return session_now_ns() - writer_session(w)->start_ns;
+}
+
+void tracer_say(const char *format, ...) {
+  char text[512];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(text, sizeof text, format, args);
+  va_end(args);
+  fprintf(stderr, "nclua trace: %s\n", text);
+  struct writer *w = tracer_current();
+  if (!w) return;
+  struct trace_row row = {.table = TRACE_DIAGNOSTIC};
+  PUT(&row, DIAGNOSTIC, timestamp, tracer_time(w));
+  PUT(&row, DIAGNOSTIC, severity, 2); /* nsys: a warning */
+  PUT_TEXT(&row, DIAGNOSTIC, text, text);
+  PUT(&row, DIAGNOSTIC, globalPid, writer_session(w)->global_pid);
+  writer_put(w, &row);
+}
+
+/* A fork has one thread of its parent's, and none that writes. It may begin a trace of its
+   own, as it may use a GPU that its parent has not used. */
+static void after_fork(void) {
+  pthread_mutex_init(&tracer.lock, NULL);
+  inject_after_fork();
+  tracer.retired = tracer.writer;
+  tracer.writer = NULL;
+  tracer.state = UNUSED;
+}
+
+/* NCLUA_TRACE_FILE is for every process that inherits it: a name without %p gets one,
+   before its ending. */
+static int name_file(const char *pattern, char *path, size_t size) {
+  char with_pid[PATH];
+  if (strstr(pattern, "%p")) return session_expand(pattern, path, size);
+  const char *name = strrchr(pattern, '/'), *dot = strrchr(name ? name : pattern, '.');
+  const int stem = (int)(dot ? dot - pattern : (long)strlen(pattern));
+  const int n =
+    snprintf(with_pid, sizeof with_pid, "%.*s.%%p%s", stem, pattern, dot ? dot : "");
+  return n < PATH ? session_expand(with_pid, path, size) : -1;
+}
+
+static size_t memory_bytes(void) {
+  const char *mebibytes = getenv("NCLUA_TRACE_MEMORY");
+  const long n = mebibytes ? atol(mebibytes) : 0;
+  return n > 0 && n < 1 << 20 ? (size_t)n << 20 : 0;
+}
+
+/* With the lock held. */
+static struct writer *start(const char *path, char *why, size_t size) {
+  static bool is_watching_forks;
+  if (tracer.state == RUNNING) {
+    snprintf(why, size, "a trace is running already");
+    return NULL;
+  }
+  const struct writer_options options = {
+    .path = path,
+    .session = session_new(),
+    .memory_bytes = memory_bytes(),
+    .decode = inject_decode,
+    .tick = inject_tick,
+  };
+  struct writer *w = writer_start(&options, why, size);
+  if (!w) return NULL;
+  if (!is_watching_forks) pthread_atfork(NULL, NULL, after_fork);
+  is_watching_forks = true;
+  tracer.state = RUNNING;
+  __atomic_store_n(&tracer.writer, w, __ATOMIC_RELEASE);
+  return w;
+}
+
+struct writer *tracer_start(const char *path, char *why, size_t size) {
+  pthread_mutex_lock(&tracer.lock);
+  struct writer *w = start(path, why, size);
+  pthread_mutex_unlock(&tracer.lock);
+  return w;
+}
+
+static void stop_at_exit(void) {
+  char why[256];
+  tracer_stop(why, sizeof why);
+  if (why[0]) fprintf(stderr, "nclua trace: the file is not complete: %s\n", why);
+}
+
+/* With the lock held: the trace that the environment asks for. */
+static struct writer *start_unasked(void) {
+  static bool is_stopping_at_exit;
+  char path[PATH], why[256] = "the path is too long";
+  const char *pattern = getenv("NCLUA_TRACE_FILE");
+  if (!pattern || !*pattern) return NULL;
+  struct writer *w =
+    name_file(pattern, path, sizeof path) ? NULL : start(path, why, sizeof why);
+  if (!w) {
+    tracer.state = ENDED; /* said once */
+    fprintf(stderr, "nclua trace: %s\n", why);
+    return NULL;
+  }
+  if (!is_stopping_at_exit) atexit(stop_at_exit);
+  is_stopping_at_exit = true;
+  return w;
+}
+
+struct writer *tracer_writer(void) {
+  struct writer *w = tracer_current();
+  if (w || __atomic_load_n(&tracer.state, __ATOMIC_RELAXED) == ENDED) return w;
+  pthread_mutex_lock(&tracer.lock);
+  w = tracer.state == UNUSED ? start_unasked() : tracer.writer;
+  pthread_mutex_unlock(&tracer.lock);
+  return w;
+}
+
+/* The writer is not freed: a producer on another thread may be about to use it. */
+void tracer_stop(char *why, size_t size) {
+  why[0] = '\0';
+  inject_stop();
+  pthread_mutex_lock(&tracer.lock);
+  struct writer *w = tracer.writer;
+  tracer.state = ENDED;
+  __atomic_store_n(&tracer.writer, NULL, __ATOMIC_RELEASE);
+  tracer.retired = w ? w : tracer.retired;
+  pthread_mutex_unlock(&tracer.lock);
+  if (w) writer_stop(w, why, size);
+}
