@@ -50,7 +50,7 @@ static int count_visible(int nodes) {
 /* NCLUA_CUDA_DEVICES says it where /dev does not: WSL, some containers, tests. */
 static int count_gpus(void) {
   const char *told = getenv("NCLUA_CUDA_DEVICES");
-  if (told) return atoi(told) > 0 ? atoi(told) : 0;
+  if (told && *told) return atoi(told) > 0 ? atoi(told) : 0;
   int nodes = count_gpu_nodes();
   return nodes ? count_visible(nodes) : 0;
 }
