@@ -165,7 +165,7 @@ function bandwidth.cell(s, collective, algorithm, protocol)
   local refined = refine[algorithm](s, g, collective, protocol, total)
   if is_network_gather_off(s, collective, algorithm) then refined = 0 end
   local ratio = ratio_of(s, collective, algorithm)
-  return ratio and F(max(refined, 0) * ratio) or refined, total
+  return ratio and F(max(refined, 0) * F(ratio)) or refined, total
 end
 
 return bandwidth
