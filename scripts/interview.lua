@@ -22,6 +22,7 @@ local interview = chapter.new({
   options = {
     { "ranks", 4, "ranks of the full world", min = 1 },
     { "decode_collectives", 160, "AllReduces in one decode replay", min = 1 },
+    { "graph", false, "decode also as one CUDA graph" },
     { "fragment_total", "80M", "payload of the fragmentation section", kind = "size" },
     { "nccl_tests", "all_reduce_perf", "nccl-tests' program, for the control" },
     { "nccl_source", "", "NCCL's source, whose commit the manifest shall name" },
@@ -54,8 +55,8 @@ interview.remarks = {
 }
 
 interview.boundary = {
-  "Decode replay contains communication only; it excludes GEMM, scheduling, CUDA graphs "
-    .. "and custom AllReduce kernels.",
+  "Decode replay contains communication only; it excludes GEMM, scheduling and custom "
+    .. "AllReduce kernels, and, but for rows with mode=graph, CUDA graphs.",
   "FP16 counterexamples prove that callers cannot assume implicit FP32 accumulation; they "
     .. "do not specify any GPU architecture's internal instruction sequence.",
   "Exact performance percentages are valid only for the recorded hardware, software and "

@@ -8,7 +8,7 @@ local source = require("nclua.source")
 ---@field title string
 ---@field columns string of a raw row, in words: world_size, rank, cycle and the case's own
 ---@field keys string which of them make a case
----@field case string name of a case: "bytes={size_bytes}"
+---@field case string|fun(case: table): string name of a case: "bytes={size_bytes}"
 ---@field metric string what summary.csv calls the statistic
 ---@field summary string columns of the section's table, in words
 ---@field summary_file? string default: NAME_summary.csv
@@ -65,6 +65,7 @@ end
 ---@param case table a case, or a row of one
 ---@return string
 function methods:case_name(case)
+  if type(self.case) == "function" then return self.case(case) end
   return (self.case:gsub("{([%w_]+)}", function(key)
     return tostring(assert(case[key], key))
   end))

@@ -214,6 +214,7 @@ function TestInterview.test_decode_statistics()
     near(row.p95_total_us, p95(times))
     near(row.cv_percent, cv_percent(times))
     near(row.median_per_collective_us, median(times) / 3)
+    luaunit.assertEquals(row.mode, "eager")
   end
 end
 
@@ -318,6 +319,28 @@ end
 
 function TestInterview.test_zz_removes()
   getmetatable(shared).__close()
+end
+
+function TestInterview.test_decode_as_a_graph()
+  local folder <close> = scratch.folder()
+  local result = assert(process.run(command(folder.path, "--sections", "decode", "--graph",
+    "--ranks", 2, "--warmups", 0), { timeout_s = 120 }))
+  luaunit.assertEquals(result.exit_code, 0, result.stderr)
+  local dir = folder.path .. "/logs/interview_details/r"
+  local rows = rows_of(dir, "decode_summary.csv")
+  luaunit.assertEquals(#rows, 8)
+  for i, row in ipairs(rows) do
+    luaunit.assertEquals(row.mode, i % 2 == 1 and "eager" or "graph") -- side by side
+    luaunit.assertEquals(row.tokens, rows[(i - 1) // 2 * 2 + 1].tokens)
+    luaunit.assertTrue(row.correct)
+    near(row.median_total_us, median(slowest(dir, "world2_full", 2, "decode",
+      "duration_us", { tokens = row.tokens, mode = row.mode })))
+  end
+  local named = 0
+  for _, row in ipairs(rows_of(dir, "summary.csv")) do
+    named = named + (row.case:find(";mode=graph$") and 1 or 0)
+  end
+  luaunit.assertEquals(named, 4)
 end
 
 function TestInterview.test_small_worlds_say_so()
