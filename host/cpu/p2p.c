@@ -154,12 +154,13 @@ ncclResult_t cpu_p2p_check(ncclComm_t comm, const struct cpu_message *messages,
 ncclResult_t cpu_p2p_run(ncclComm_t comm, struct cpu_message *messages, size_t count) {
   size_t n = 2 * (size_t)comm->nranks;
   struct front f = {comm, calloc(2 * n, sizeof *f.heads), calloc(n, sizeof *f.peers), 0};
-  ncclResult_t rc = cpu_fail(ncclSystemError, "out of memory");
-  if (f.heads && f.peers) {
+  ncclResult_t rc = f.heads && f.peers ? ncclSuccess : ncclSystemError;
+  if (rc) cpu_fail(rc, "out of memory");
+  if (!rc) {
     line_up(&f, messages, count, f.heads + n);
     rc = pair_own(comm, messages, count, false);
-    if (!rc) rc = progress(&f);
   }
+  if (!rc) rc = progress(&f);
   free(f.heads);
   free(f.peers);
   return rc;

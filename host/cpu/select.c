@@ -7,7 +7,7 @@
 #include <strings.h>
 
 #define TREE_BELOW                                                                         \
-  ((size_t)64 << 10) /* where its fewer steps beat the ring's less data                    \
+  ((size_t)32 << 10) /* where its fewer steps beat the ring's less data                    \
                       */
 #define SLICE_MIN ((size_t)4 << 10)
 #define SLICES_A_CHUNK 4
