@@ -4,8 +4,10 @@
 #include "host/cpu/handshake.h"
 #include "host/cpu/wait.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #define TIMEOUT_S 60.0
@@ -142,7 +144,10 @@ static ncclResult_t lead(const struct cpu_bootstrap *b, int64_t deadline,
     rc = serve(*segment, fd, door, deadline, came);
     close(fd);
   } else {
-    rc = cpu_fail(ncclSystemError, "no memory for what %d ranks share", b->nranks);
+    rc = cpu_fail(ncclSystemError,
+                  "cannot make the memory that %d ranks share: %s",
+                  b->nranks,
+                  strerror(errno));
   }
   free(came);
   close(door);

@@ -26,6 +26,7 @@ static const struct {
   [CPU_GATHER] = {ALL, ROOT, .blocks = true},
 };
 
+/* NULL is fine where a rank does not need the buffer, as in NCCL. */
 static bool is_needed(enum need need, bool is_root) {
   return need == ALL || (need == ROOT && is_root);
 }
@@ -75,6 +76,7 @@ static ncclResult_t check(struct cpu_call *call, ncclRedOp_t redop) {
 static ncclResult_t enqueue(struct cpu_call call, ncclRedOp_t redop) {
   ncclResult_t rc = check(&call, redop);
   if (rc) return cpu_group_note(rc);
+  /* Only good calls count, so that all ranks number them alike. */
   call.op.number = atomic_fetch_add(&call.comm->op_count, 1);
   return cpu_group_call(&call);
 }

@@ -12,7 +12,7 @@ ncclResult_t cpu_collective_run(ncclComm_t comm, const struct cpu_op *op) {
   struct cpu_op loaded = *op;
   struct cpu_choice choice;
   size_t element = dtype_size(op->type);
-  cpu_redop_load(&loaded.redop);
+  cpu_redop_load(&loaded.redop); /* now: earlier work in the stream may have written it */
   if (op->count == 0) return ncclSuccess;
   if (comm->nranks == 1) {
     run_alone(&loaded, element);

@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_RANKS 1024
+#define MAX_RANKS                                                                          \
+  1024 /* links of all pairs: about a terabyte of addresses, hardly touched */
 
 static ncclResult_t check_arguments(const ncclUniqueId *id, int nranks, int rank) {
   if (nranks < 1 || nranks > MAX_RANKS) {
@@ -91,6 +92,7 @@ ncclResult_t cpu_comm_check(ncclComm_t comm) {
   return error ? cpu_fail((ncclResult_t)error, "%s", comm->async_text) : ncclSuccess;
 }
 
+/* The first failure is the cause; what fails after it only follows from it. */
 void cpu_comm_set_error(ncclComm_t comm, ncclResult_t rc) {
   if (cpu_comm_is_aborted(comm)) return; /* the operation was told to end */
   pthread_mutex_lock(&comm->lock);
@@ -108,7 +110,7 @@ ncclResult_t cpu_comm_finalize(ncclComm_t comm) {
   if (comm->finalized) {
     return cpu_fail(ncclInvalidArgument, "the communicator is finalized already");
   }
-  cpu_order_drain(comm);
+  cpu_order_drain(comm); /* what was enqueued before still runs */
   comm->finalized = true;
   return ncclSuccess;
 }
@@ -119,6 +121,7 @@ void cpu_comm_stop(ncclComm_t comm, enum cpu_rank_state state) {
     cpu_bell_ring(&comm->segment->ranks[comm->rank].bells[c]);
   }
   cpu_order_stop(comm);
+  /* A rank that has failed stays so for the others: that is why they are stuck. */
   if (atomic_load(&comm->segment->ranks[comm->rank].state) == CPU_RANK_JOINED) {
     cpu_segment_set_state(comm->segment, comm->rank, state);
   }
@@ -129,7 +132,8 @@ static ncclResult_t close_comm(ncclComm_t comm, enum cpu_rank_state state) {
   if (!comm) return ncclSuccess;
   ncclResult_t rc = cpu_comm_check_handle(comm);
   if (rc) return rc;
-  if (state == CPU_RANK_LEFT) cpu_order_drain(comm);
+  bool orderly = state == CPU_RANK_LEFT;
+  if (orderly) cpu_order_drain(comm);
   cpu_comm_stop(comm, state);
   comm->magic = 0;
   cpu_comm_release(comm);

@@ -24,6 +24,7 @@ static struct cpu_connection connect(struct cpu_segment *segment, enum cpu_link_
   };
 }
 
+/* A table for each kind, direction and channel, with a row for each peer. */
 struct cpu_connection *cpu_connection_all(struct cpu_segment *segment, int rank) {
   int n = segment->nranks;
   size_t count = index_of(n, CPU_LINK_KINDS, CPU_SEND, 0, 0);

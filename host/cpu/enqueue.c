@@ -48,6 +48,7 @@ void cpu_enqueue_complete(ncclComm_t comm, uint64_t number) {
 static void run(struct cpu_task *task, uint64_t ticket) {
   struct collective *c = (struct collective *)task;
   ncclComm_t comm = c->launch.comm;
+  /* After a failure the peers' slots are in no known state: nothing more is done. */
   if (cpu_order_begin(comm, ticket) && !atomic_load(&comm->async_error)) {
     ncclResult_t rc = cpu_collective_run(comm, &c->op);
     if (rc)

@@ -60,7 +60,9 @@ ncclResult_t cpu_group_job(const struct cpu_job *job) {
   void *list = group.jobs;
   bool kept = append(&list, &group.job_count, job, sizeof *job);
   group.jobs = list;
-  return kept ? ncclSuccess : cpu_group_note(cpu_fail(ncclSystemError, "out of memory"));
+  if (!kept) return cpu_group_note(cpu_fail(ncclSystemError, "out of memory"));
+  if (job->parent) cpu_comm_retain(job->parent);
+  return ncclSuccess;
 }
 
 ncclResult_t cpu_group_start(void) {
@@ -97,6 +99,8 @@ static ncclResult_t launch_all(struct group *g) {
   return rc;
 }
 
+/* All that can fail by the caller's mistake comes before the first operation is enqueued:
+   half a group would leave the other ranks waiting. */
 static ncclResult_t run_group(struct group *g) {
   if (g->rc) return cpu_fail(g->rc, "%s", g->text);
   ncclResult_t rc = g->job_count ? cpu_job_run_all(g->jobs, g->job_count) : ncclSuccess;
@@ -108,6 +112,9 @@ static void discard(struct group *g) {
   for (size_t i = 0; i < g->call_count; i++) {
     if (g->calls[i].batch) cpu_batch_discard(g->calls[i].batch);
     cpu_comm_release(g->calls[i].comm);
+  }
+  for (size_t i = 0; i < g->job_count; i++) {
+    if (g->jobs[i].parent) cpu_comm_release(g->jobs[i].parent);
   }
   free(g->calls);
   free(g->jobs);

@@ -22,6 +22,7 @@ static ncclResult_t fail_errno(const char *what) {
   return cpu_fail(ncclSystemError, "%s: %s", what, strerror(errno));
 }
 
+/* Packets, so that a word is read whole or not at all. */
 static int new_socket(void) {
   return socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 }

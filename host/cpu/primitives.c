@@ -1,5 +1,6 @@
 #include "host/cpu/primitives.h"
 
+/* An empty chunk is skipped on both sides alike: its count follows from the call. */
 static void move(struct cpu_primitives *p, const struct cpu_chunk *chunk) {
   if (!p->rc && chunk->count) p->protocol->move(p, chunk);
 }

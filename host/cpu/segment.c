@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #define MAGIC 0x3167657361756c63ull /* changes when the layout does */
+/* Eight of them, twice over, still leave room in a core's second-level cache. */
 #define SLOT_BYTES ((size_t)64 << 10)
 #define PAGE ((size_t)4096)
 
@@ -29,6 +30,7 @@ static size_t header_bytes(int nranks) {
   return (bytes + PAGE - 1) / PAGE * PAGE;
 }
 
+/* The control words have a page of their own, so that slots are aligned to pages. */
 static size_t link_stride(size_t slot_bytes) {
   return PAGE + CPU_STEPS * slot_bytes;
 }
@@ -51,6 +53,7 @@ char *cpu_segment_slots(struct cpu_link *link) {
   return (char *)link + PAGE;
 }
 
+/* Each rank may have got a descriptor of its own: the file behind it decides. */
 static struct mapping *find(const struct stat *file) {
   struct mapping *m = mappings;
   while (m && (m->device != file->st_dev || m->inode != file->st_ino)) m = m->next;

@@ -54,6 +54,7 @@ static void move_slice(struct cpu_primitives *p, const struct cpu_chunk *chunk, 
   for (int i = 0; chunk->send && i < p->nsend; i++) {
     what.dst[what.ndst++] = cpu_slot_data(p->send[i]);
   }
+  /* Straight from slot and input into slot and output: no buffer in between. */
   cpu_redop_apply(p->redop, &what, count, p->element);
   for (int i = 0; chunk->send && i < p->nsend; i++) {
     cpu_slot_fill(p->send[i], (uint32_t)bytes);

@@ -1,6 +1,7 @@
 #include "host/cpu/slot.h"
 #include "host/cpu/wait.h"
 
+/* The other end's counter only grows, so what was seen of it stays true. */
 bool cpu_slot_is_free(struct cpu_connection *c) {
   if (c->step < c->seen + CPU_STEPS) return true;
   c->seen = atomic_load(&c->link->head);
@@ -21,6 +22,8 @@ uint32_t cpu_slot_bytes(const struct cpu_connection *c) {
   return c->link->bytes[c->step % CPU_STEPS];
 }
 
+/* The store comes before the bell's look at its sleepers, both sequentially consistent: a
+   sleeper that misses the counter has announced itself, and is rung for. */
 void cpu_slot_fill(struct cpu_connection *c, uint32_t bytes) {
   c->link->bytes[c->step % CPU_STEPS] = bytes;
   atomic_store(&c->link->tail, ++c->step);

@@ -173,6 +173,29 @@ static void failed_group(struct rank *r) {
   rank_close(r);
 }
 
+/* What was called in the group of a communicator that ends in it does not happen. */
+static void destroyed_in_group(struct rank *r) {
+  int x = 5, y = 5;
+  ncclComm_t child;
+  if (!rank_open(r)) return;
+  EXPECT_RC(r, coll->group_start(), 0);
+  EXPECT_RC(r, coll->all_reduce(&x, &y, 1, ncclInt32, ncclSum, r->comm, NULL), 0);
+  EXPECT_RC(r, send(r, &x, 4, r->index), 0);
+  EXPECT_RC(r, recv(r, &y, 4, r->index), 0);
+  rank_close(r);
+  x = 6;
+  EXPECT_RC(r, coll->group_end(), 0);
+  rank_sync(r);
+  EXPECT_RC(r, y, 5);
+  EXPECT_RC(r, coll->get_unique_id(&r->id), 0);
+  if (!rank_open(r)) return;
+  EXPECT_RC(r, coll->group_start(), 0);
+  EXPECT_RC(r, coll->comm_split(r->comm, 0, 0, &child, NULL), 0);
+  rank_close(r);
+  coll->group_end();
+  if (child) EXPECT_RC(r, coll->comm_destroy(child), 0);
+}
+
 /* Sends on one stream, receives on another: still one operation. */
 static void two_streams(struct rank *r) {
   int peer = 1 - r->index;
@@ -302,6 +325,7 @@ static const struct test tests[] = {
   {"much longer than expected", 2, unequal, 2000000},
   {"collectives and messages in a group", 4, mixed_group},
   {"a group that fails", 2, failed_group},
+  {"destroyed in a group", 1, destroyed_in_group},
   {"a group over two streams", 2, two_streams},
   {"order over streams", 2, order_over_streams},
   {"graph", 2, graph},
