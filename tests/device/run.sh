@@ -8,17 +8,18 @@ set -u
 cd "$(dirname "$0")/../.." || exit 2
 export OUT=${OUT:-$PWD/build/device-results}
 export NCLUA=${NCLUA:-$PWD/build/nclua}
-tools=build/tests/device
+build=$(dirname "$NCLUA")
+tools=$build/tests/device
 mkdir -p "$OUT"
 : >"$OUT/steps.tsv"
 
-export NCCL_NVLS_ENABLE=0 NCLUA_BACKEND=cuda LUA_PATH="$PWD/$tools/?.lua;;"
+export NCCL_NVLS_ENABLE=0 NCLUA_BACKEND=cuda LUA_PATH="$tools/?.lua;;"
 unset NCCL_DEBUG
 cycles=60 rounds=3 starts=5 chapter=(--backend cuda --cycles 10) stub=
 if [ "${1:-}" = --stub ]; then
-  export NCLUA_CUDA_LIB=$PWD/build/tests/stub/libcuda.so.1 NCLUA_CUDA_DEVICES=2
-  export NCLUA_NCCL_LIB=$PWD/build/tests/stub/libnccl.so.2 NCLUA_CPU_DEVICES=2
-  export XDG_CACHE_HOME=$PWD/build/tests/stub/cache
+  export NCLUA_CUDA_LIB=$build/tests/stub/libcuda.so.1 NCLUA_CUDA_DEVICES=2
+  export NCLUA_NCCL_LIB=$build/tests/stub/libnccl.so.2 NCLUA_CPU_DEVICES=2
+  export XDG_CACHE_HOME=$build/tests/stub/cache
   cycles=2 rounds=1 starts=2 stub=yes
   chapter=(--backend cuda --cycles 1 --largest 64K --fragment-total 1M --decode-collectives 8)
 fi
@@ -97,5 +98,5 @@ step ranks 90 "$NCLUA" tests/device/ranks.lua
   'left=$(nvidia-smi --query-compute-apps=pid,process_name --format=csv,noheader) || exit 1
    echo "$left"; [ -z "$left" ]'
 
-"$NCLUA" tests/device/table.lua "$OUT" | tee "$OUT/table.md"
+"$NCLUA" tests/device/table.lua "$OUT" ${stub:+--stub} | tee "$OUT/table.md"
 exit "${PIPESTATUS[0]}"

@@ -1,9 +1,10 @@
---- The table at the end of run.sh: nclua table.lua FOLDER. Reads paired-*.csv, floor-*.csv
---- and steps.tsv there; exits 1 if a limit is missed or a step failed.
+--- The table at the end of run.sh: nclua table.lua FOLDER [--stub]. Reads paired-*.csv,
+--- floor-*.csv and steps.tsv there; exits 1 if a limit is missed or a step failed.
 local lfs = require("lfs")
 local stats = require("nclua.stats")
 
-local folder = assert(arg[1], "usage: nclua table.lua FOLDER")
+local folder = assert(arg[1], "usage: nclua table.lua FOLDER [--stub]")
+local is_stub = arg[2] == "--stub" -- then times mean nothing
 local failed = false
 
 --- Rows of program,case,bytes,metric,cycle,rank,value; the header and torn lines fall out.
@@ -61,7 +62,7 @@ local LINES = {
 local function verdict(line, c, lua)
   local ok
   if line[5] then ok = lua <= line[5] * c else ok = lua - c <= line[6] end
-  failed = failed or not ok
+  failed = failed or not (ok or is_stub)
   local limit = line[5] and ("x %.2f"):format(line[5]) or ("+ %g"):format(line[6])
   return ("%s %s"):format(limit, ok and "ok" or "MISSED")
 end

@@ -46,3 +46,21 @@ function TestMissing.test_kernels_of_the_cache_need_no_compiler()
   eq(first.stderr, "")
   eq(run(script, { NCLUA_NVRTC_LIB = "/dev/null/none" }).stderr, "")
 end
+
+TestProfiler = {}
+
+local RANGES = [[
+  local cuda = require("nclua.cuda")
+  cuda.range("outer", function() cuda.range("inner", function() end) end)]]
+
+function TestProfiler.test_ranges_are_told()
+  local result = run(RANGES, { NVTX_INJECTION64_PATH = os.getenv("NCLUA_STUB_NVTX") })
+  eq(result.stderr, "push outer\npush inner\npop\npop\n")
+end
+
+function TestProfiler.test_without_one_or_with_a_broken_one()
+  for _, path in ipairs({ "", "/dev/null", "libm.so.6" }) do
+    local result = run(RANGES, { NVTX_INJECTION64_PATH = path })
+    eq({ result.ok, result.stderr }, { true, "" })
+  end
+end
