@@ -9,6 +9,7 @@
 struct collective {
   struct cpu_comm_task launch;
   struct cpu_op op;
+  struct cpu_choice choice;
 };
 
 uint64_t cpu_enqueue_ticket(struct cpu_task *task) {
@@ -50,7 +51,7 @@ static void run(struct cpu_task *task, uint64_t ticket) {
   ncclComm_t comm = c->launch.comm;
   /* After a failure the peers' slots are in no known state: nothing more is done. */
   if (cpu_order_begin(comm, ticket) && !atomic_load(&comm->async_error)) {
-    ncclResult_t rc = cpu_collective_run(comm, &c->op);
+    ncclResult_t rc = cpu_collective_run(comm, &c->op, &c->choice);
     if (rc)
       cpu_comm_set_error(comm, rc);
     else
@@ -68,6 +69,7 @@ ncclResult_t cpu_enqueue_collective(const struct cpu_call *call) {
   struct collective *c = malloc(sizeof *c);
   if (!c) return cpu_fail(ncclSystemError, "out of memory");
   cpu_comm_retain(call->comm);
-  *c = (struct collective){{{cpu_enqueue_ticket, run, release, 1}, call->comm}, call->op};
+  *c = (struct collective){
+    {{cpu_enqueue_ticket, run, release, 1}, call->comm}, call->op, call->choice};
   return cpu_enqueue_submit(call->comm->device, call->stream, &c->launch.task);
 }

@@ -3,14 +3,15 @@
 
 /* Operations as tasks on streams. */
 
-#include "host/cpu/op.h"
+#include "host/cpu/choice.h"
 #include "host/cpu/stream.h"
 
 struct cpu_call {
   ncclComm_t comm;
   CUstream stream;
   struct cpu_op op;
-  struct cpu_batch *batch; /* for the group that holds the call */
+  struct cpu_choice choice; /* for a collective */
+  struct cpu_batch *batch;  /* for the group that holds the call */
 };
 
 /* How a communicator's task begins, whatever it does. */
@@ -27,7 +28,7 @@ ncclResult_t cpu_enqueue_submit(CUdevice device, CUstream stream, struct cpu_tas
 /* Tells the host that a call is complete. */
 void cpu_enqueue_complete(ncclComm_t comm, uint64_t number);
 
-/* One collective (below CPU_MODELLED). */
+/* One collective (below CPU_MODELLED), as chosen. */
 ncclResult_t cpu_enqueue_collective(const struct cpu_call *call);
 
 #endif

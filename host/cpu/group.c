@@ -2,6 +2,7 @@
 #include "host/cpu/batch.h"
 #include "host/cpu/comm.h"
 #include "host/cpu/fail.h"
+#include "host/cpu/select.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -37,8 +38,16 @@ static bool append(void **list, size_t *count, const void *item, size_t bytes) {
   return true;
 }
 
+static ncclResult_t launch_collective(struct cpu_call *call) {
+  ncclResult_t rc = cpu_select(call->comm, &call->op, &call->choice);
+  return rc ? rc : cpu_enqueue_collective(call);
+}
+
 static ncclResult_t launch(const struct cpu_call *call) {
-  if (call->op.function < CPU_MODELLED) return cpu_enqueue_collective(call);
+  if (call->op.function < CPU_MODELLED) {
+    struct cpu_call chosen = *call;
+    return launch_collective(&chosen);
+  }
   struct cpu_batch *batch;
   ncclResult_t rc = cpu_batch_create(call->comm, call, 1, &batch);
   return rc ? rc : cpu_batch_launch(batch);
@@ -89,7 +98,7 @@ static ncclResult_t prepare(struct group *g) {
 static ncclResult_t launch_all(struct group *g) {
   ncclResult_t rc = ncclSuccess;
   for (size_t i = 0; i < g->call_count && !rc; i++) {
-    if (g->calls[i].op.function < CPU_MODELLED) rc = cpu_enqueue_collective(&g->calls[i]);
+    if (g->calls[i].op.function < CPU_MODELLED) rc = launch_collective(&g->calls[i]);
   }
   for (size_t i = 0; i < g->call_count && !rc; i++) {
     if (!g->calls[i].batch) continue;

@@ -1,17 +1,10 @@
 #ifndef HOST_CPU_SELECT_H
 #define HOST_CPU_SELECT_H
 
-/* Which algorithm and protocol carries an operation, in which pieces. */
+/* Which algorithm and protocol carries an operation, on which channels: decided when it is
+   enqueued, as in NCCL, so that a plugin can be steered from call to call. */
 
-#include "host/cpu/algorithm.h"
-
-struct cpu_choice {
-  const struct cpu_algorithm *algorithm;
-  const struct cpu_protocol *protocol;
-  int channels;
-  size_t slice_bytes; /* in one slot */
-  size_t chunk_bytes; /* what a ring moves at a time: whole slices */
-};
+#include "host/cpu/choice.h"
 
 /* Reads NCCL_ALGO for a new communicator: "Ring", "Tree,Ring" or "^Tree". A name that NCCL
    does not have is ncclInvalidUsage. */

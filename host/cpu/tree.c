@@ -5,25 +5,21 @@
 
 #define LAG 4 /* chunks that go up before the first comes down; below CPU_STEPS */
 
-struct tree {
-  int up; /* -1: the root */
-  int down[2], ndown;
-};
-
 /* Every second rank a leaf, as in NCCL's trees.cc (ncclGetBtree): the parent differs in
-   the lowest set bit and the one above it. */
-static struct tree find_tree(int nranks, int rank) {
-  int bit = 1;
+   the lowest set bit and the one above it. All channels have the same tree. */
+struct cpu_tree_place cpu_tree_find(int nranks, int rank, int channel) {
+  (void)channel;
+  int bit = 1, children = 0;
   while (bit < nranks && !(rank & bit)) bit <<= 1;
-  struct tree t = {.up = -1};
+  struct cpu_tree_place t = {-1, {-1, -1}};
   if (rank) {
     t.up = (rank ^ bit) | (bit << 1);
     if (t.up >= nranks) t.up = rank ^ bit;
-    if (bit > 1) t.down[t.ndown++] = rank - bit / 2;
+    if (bit > 1) t.down[children++] = rank - bit / 2;
   }
   int low = bit / 2;
   while (low && rank + low >= nranks) low /= 2;
-  if (low) t.down[t.ndown++] = rank + low;
+  if (low) t.down[children++] = rank + low;
   return t;
 }
 
@@ -82,13 +78,14 @@ static void come_down(struct walk *w, size_t i) {
 
 static void all_reduce(struct cpu_primitives *p, const struct cpu_op *op,
                        struct cpu_part part) {
-  struct tree t = find_tree(p->comm->nranks, p->comm->rank);
+  const struct cpu_tree_place t = cpu_tree_find(p->comm->nranks, p->comm->rank, p->channel);
+  const int ndown = (t.down[0] >= 0) + (t.down[1] >= 0);
   struct walk w = {*p, *p, op, part};
   size_t chunks = (part.count + p->slice_count - 1) / p->slice_count;
-  receive_from(&w.up, t.down, t.ndown);
-  send_to(&w.down, t.down, t.ndown);
+  receive_from(&w.up, t.down, ndown);
+  send_to(&w.down, t.down, ndown);
   if (t.up < 0) {
-    send_to(&w.up, t.down, t.ndown);
+    send_to(&w.up, t.down, ndown);
     for (size_t i = 0; i < chunks && !w.up.rc; i++) turn_round(&w, i);
   } else {
     send_to(&w.up, &t.up, 1);
