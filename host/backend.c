@@ -57,7 +57,9 @@ static int count_gpus(void) {
 
 static bool has_gpu(void) {
   if (count_gpus() == 0) return false;
-  void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL); /* initialises nothing */
+  const char *named = getenv("NCLUA_CUDA_LIB");
+  if (!named || !*named) named = "libcuda.so.1";
+  void *driver = dlopen(named, RTLD_LAZY | RTLD_LOCAL); /* initialises nothing */
   if (driver) dlclose(driver);
   return driver != NULL;
 }

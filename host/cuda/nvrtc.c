@@ -98,9 +98,9 @@ static int load(struct err *e) {
   if (!getenv("NCLUA_NVRTC_LIB")) search_each(SEARCH_NVRTC, choose, &c);
   void *library = search_open(SEARCH_NVRTC, c.is_found ? c.path : NULL, e);
   if (!library) return -1;
+  search_path_of(dlsym(library, "nvrtcVersion"), c.path, sizeof c.path);
   const char *lacks = symbol_fill(library, symbols, COUNT(symbols));
   if (lacks) return err_set(e, "no_symbol", "'%s' lacks '%s'", c.path, lacks);
-  search_path_of(dlsym(library, "nvrtcVersion"), c.path, sizeof c.path);
   find_headers(c.path);
   nvrtc.is_loaded = true;
   return 0;
