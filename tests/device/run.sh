@@ -48,8 +48,10 @@ keep() {
 # Every NCCL of this machine, each file once.
 nccls() {
   [ -n "${NCLUA_NCCL_LIB:-}" ] && { echo "$NCLUA_NCCL_LIB"; return; }
+  # PyTorch brings its own.
+  local wheel='import nvidia.nccl as n; print(list(n.__path__)[0] + "/lib/libnccl.so.2")'
   for file in /usr/lib/*-linux-gnu/libnccl.so.2 /usr/local/cuda*/lib*/libnccl.so.2 \
-    /usr/local/cuda*/targets/*/lib/libnccl.so.2; do
+    /usr/local/cuda*/targets/*/lib/libnccl.so.2 "$(python3 -c "$wheel" 2>/dev/null)"; do
     [ -e "$file" ] && readlink -f "$file"
   done | sort -u
 }
