@@ -33,7 +33,7 @@ static ncclResult_t fail_all(struct cpu_segment *segment, int rank, ncclResult_t
 static ncclResult_t check_failure(struct cpu_segment *segment) {
   int failure = atomic_load(&segment->failure);
   if (!failure) return ncclSuccess;
-  return cpu_fail((ncclResult_t)failure, "%s", segment->failure_text);
+  return cpu_fail_again((ncclResult_t)failure, segment->failure_text);
 }
 
 /* The first rank that has not joined; one that has and is gone again did join. */

@@ -89,7 +89,7 @@ ncclResult_t cpu_comm_check(ncclComm_t comm) {
     return cpu_fail(ncclInvalidArgument, "the communicator is finalized");
   }
   int error = atomic_load(&comm->async_error);
-  return error ? cpu_fail((ncclResult_t)error, "%s", comm->async_text) : ncclSuccess;
+  return error ? cpu_fail_again((ncclResult_t)error, comm->async_text) : ncclSuccess;
 }
 
 /* The first failure is the cause; what fails after it only follows from it. */

@@ -111,7 +111,7 @@ static ncclResult_t launch_all(struct group *g) {
 /* All that can fail by the caller's mistake comes before the first operation is enqueued:
    half a group would leave the other ranks waiting. */
 static ncclResult_t run_group(struct group *g) {
-  if (g->rc) return cpu_fail(g->rc, "%s", g->text);
+  if (g->rc) return cpu_fail_again(g->rc, g->text);
   ncclResult_t rc = g->job_count ? cpu_job_run_all(g->jobs, g->job_count) : ncclSuccess;
   if (!rc) rc = prepare(g);
   return rc ? rc : launch_all(g);

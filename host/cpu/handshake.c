@@ -147,6 +147,6 @@ ncclResult_t cpu_handshake_knock(const ncclUniqueId *id, int rank, int nranks,
     nanosleep(&(struct timespec){0, pause_ns}, NULL);
     if (pause_ns < 10000000) pause_ns *= 2; /* rank 0 may need the core to get here */
   }
-  if (answer.rc) return cpu_fail((ncclResult_t)answer.rc, "%s", answer.text);
+  if (answer.rc) return cpu_fail_again((ncclResult_t)answer.rc, answer.text);
   return ncclSuccess;
 }

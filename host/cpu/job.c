@@ -49,7 +49,7 @@ ncclResult_t cpu_job_run_all(struct cpu_job *jobs, size_t count) {
     }
     *jobs[i].out = jobs[i].comm;
   }
-  return failed ? cpu_fail(failed->rc, "%s", failed->text) : ncclSuccess;
+  return failed ? cpu_fail_again(failed->rc, failed->text) : ncclSuccess;
 }
 
 ncclResult_t cpu_job_init(struct cpu_job *job) {

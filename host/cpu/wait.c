@@ -104,7 +104,7 @@ static void fall_asleep(struct cpu_wait *w) {
 }
 
 ncclResult_t cpu_wait_more(struct cpu_wait *w) {
-  if (cpu_comm_is_aborted(w->comm)) return cpu_fail(ncclInternalError, "aborted");
+  if (cpu_comm_is_aborted(w->comm)) return cpu_fail_again(ncclInternalError, "aborted");
   if (w->turns < SPINS) {
     w->turns++;
     cpu_relax();
