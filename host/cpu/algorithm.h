@@ -6,15 +6,6 @@
 #include "host/cpu/op.h"
 #include "host/cpu/primitives.h"
 
-/* NCCL's numbers, of its cost table, its tuner plugins and its logs. */
-enum cpu_algorithm_number {
-  CPU_TREE = 0,
-  CPU_RING = 1,
-  CPU_PAT = 6,
-  CPU_ALGORITHMS = 7, /* 2 to 5 need a switch that reduces: CollNet and NVLS */
-};
-enum cpu_protocol_number { CPU_LL = 0, CPU_LL128 = 1, CPU_SIMPLE = 2, CPU_PROTOCOLS = 3 };
-
 /* A channel's share: elements of the message, or of each rank's block of it. */
 struct cpu_part {
   size_t first, count;
