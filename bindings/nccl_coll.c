@@ -5,6 +5,9 @@
 #include "bindings/nccl.h"
 #include "host/dtype.h"
 #include "host/recorder.h"
+#include "host/trace.h"
+
+#include <stdio.h>
 
 enum { SEND = 2, RECV = 3 }; /* stack indices of the buffers */
 
@@ -118,17 +121,32 @@ static void check_parts(lua_State *L, int arg, const struct comm *c,
   check_apart(L, whole, part, part->ptr == whole->ptr + part->bytes * (size_t)c->rank);
 }
 
+/* On request, the call shows as a range in a trace. */
+static void push_range(const struct call *call, const struct buffer *b) {
+  char text[96];
+  const struct device_api *api = call->comm->cuda->api;
+  snprintf(text, sizeof text, "%s %zu %s", call->function, b->count, dtype_names[b->type]);
+  if (api->range_push) api->range_push(text);
+}
+
+static void pop_range(const struct call *call) {
+  const struct device_api *api = call->comm->cuda->api;
+  if (api->range_pop) api->range_pop();
+}
+
 static void begin(lua_State *L, const struct call *call, const struct buffer *b, int peer) {
   struct comm *c = call->comm;
   const CUresult rc = cuda_use(c->cuda, c->device); /* whose default stream NULL is */
   if (rc) cuda_raise(L, c->cuda, call->function, rc);
   recorder_enqueue(&(struct recorder_op){
     call->function, c->handle, call->stream, c->op_count, b->count, b->type, peer});
+  if (trace_wants_collectives()) push_range(call, b);
 }
 
 /* A call that failed is not counted: the library did not count it either. */
 static int finish(lua_State *L, const struct call *call, ncclResult_t rc) {
   struct comm *c = call->comm;
+  if (trace_wants_collectives()) pop_range(call);
   const bool is_pending = c->nccl->group_depth > 0;
   cuda_enqueued(c->cuda, c->device);
   /* A non-blocking communicator enqueues in a thread of NCCL's. Its buffers may be closed

@@ -21,6 +21,7 @@ static const luaL_Reg modules[] = {
   {"nclua.stats", luaopen_nclua_stats},
   {"nclua.terminal", luaopen_nclua_terminal},
   {"nclua.world", luaopen_nclua_world},
+  {"nclua.trace", luaopen_nclua_trace},
   {"nclua.tuner", luaopen_nclua_tuner},
   {"nclua.xml", luaopen_nclua_xml},
   {NULL, NULL},

@@ -19,6 +19,7 @@ int luaopen_nclua_inventory(lua_State *L);
 int luaopen_nclua_logscan(lua_State *L);
 int luaopen_nclua_process(lua_State *L);
 int luaopen_nclua_terminal(lua_State *L);
+int luaopen_nclua_trace(lua_State *L);
 int luaopen_nclua_tuner(lua_State *L);
 int luaopen_nclua_xml(lua_State *L);
 int luaopen_nclua_world(lua_State *L);

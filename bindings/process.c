@@ -2,14 +2,16 @@
 
 #include "bindings/bind.h"
 #include "bindings/open.h"
+#include "host/trace.h"
 
 #include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #define HANDLE "process.handle"
 
-enum { ON_LINE = 1, INPUT = 2, USER_VALUES = 2 };
+enum { ON_LINE = 1, INPUT = 2, TRACE = 3, USER_VALUES = 3 };
 
 struct handle {
   struct process p;
@@ -102,7 +104,25 @@ static void set_integer(lua_State *L, const char *key, int64_t value) {
   lua_setfield(L, -2, key);
 }
 
-static int push_result(lua_State *L, const struct process *p) {
+/* The parts of its trace, put together: into the result on top of the stack. */
+static void set_trace(lua_State *L, int arg) {
+  struct err e;
+  if (lua_getiuservalue(L, arg, TRACE) != LUA_TSTRING) {
+    lua_pop(L, 1);
+    return;
+  }
+  const char *path = lua_tostring(L, -1);
+  if (trace_merge_parts(path, &e)) {
+    lua_pushstring(L, e.text);
+    lua_setfield(L, -3, "trace_error");
+  }
+  if (access(path, F_OK) == 0)
+    lua_setfield(L, -2, "trace");
+  else
+    lua_pop(L, 1);
+}
+
+static int push_result(lua_State *L, int arg, const struct process *p) {
   bool exited = WIFEXITED(p->status);
   lua_createtable(L, 0, 10);
   lua_pushboolean(L, exited && WEXITSTATUS(p->status) == 0 && !p->timed_out);
@@ -123,13 +143,14 @@ static int push_result(lua_State *L, const struct process *p) {
   set_integer(L, "user_us", p->user_us);
   set_integer(L, "sys_us", p->sys_us);
   set_integer(L, "max_rss_bytes", p->max_rss_bytes);
+  set_trace(L, arg);
   return 1;
 }
 
 static int handle_poll(lua_State *L) {
   struct handle *h = check_handle(L);
   step(L, 1, h, 0);
-  return h->p.is_done ? push_result(L, &h->p) : (lua_pushnil(L), 1);
+  return h->p.is_done ? push_result(L, 1, &h->p) : (lua_pushnil(L), 1);
 }
 
 static int handle_wait(lua_State *L) {
@@ -143,7 +164,7 @@ static int handle_wait(lua_State *L) {
     limit_s < 0 ? UINT64_MAX : process_now_ns() + (uint64_t)(limit_s * 1e9);
   do step(L, 1, h, until_ns);
   while (!h->p.is_done && process_now_ns() < until_ns);
-  if (h->p.is_done) return push_result(L, &h->p);
+  if (h->p.is_done) return push_result(L, 1, &h->p);
   struct err e;
   err_set(&e, "ETIMEDOUT", "process %d is still running", (int)h->p.pid);
   return bind_fail(L, &e);
@@ -202,6 +223,10 @@ static int spawn(lua_State *L, struct err *e) {
     lua_pushvalue(L, r.input); /* the child reads from this string */
     lua_setiuservalue(L, -2, INPUT);
   }
+  if (r.trace) {
+    lua_pushvalue(L, r.trace);
+    lua_setiuservalue(L, -2, TRACE);
+  }
   return process_spawn(&h->p, &r.spec, e);
 }
 
@@ -217,7 +242,7 @@ static int module_run(lua_State *L) {
   struct handle *h = lua_touserdata(L, arg);
   lua_toclose(L, arg); /* an error in on_line, or Ctrl-C, kills and reaps */
   while (!h->p.is_done) step(L, arg, h, UINT64_MAX);
-  return push_result(L, &h->p);
+  return push_result(L, arg, &h->p);
 }
 
 static const luaL_Reg handle_meta[] = {

@@ -11,7 +11,7 @@
 struct process_request {
   struct process_spec spec;
   cpu_set_t cpus;
-  int on_line, input; /* stack indices, 0: not given */
+  int on_line, input, trace; /* stack indices, 0: not given */
 };
 
 /* Reads argument 1 (argv) and 2 (options); raises for what the script has wrong, -1 for

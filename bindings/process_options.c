@@ -1,6 +1,7 @@
 #include "bindings/process.h"
 
 #include "bindings/bind.h"
+#include "host/trace.h"
 
 #include <fnmatch.h>
 #include <limits.h>
@@ -9,7 +10,7 @@
 
 struct options {
   bool clean;
-  const char *cwd;
+  const char *cwd, *trace;
   double timeout_s, grace_s;
   int env, unset, affinity, on_line, input, sink[2]; /* stack indices, 0: not given */
 };
@@ -34,6 +35,7 @@ static const struct bind_field fields[] = {
    .min = 0,
    .max = PROCESS_LONGEST_S},
   {"affinity", BIND_TABLE, offsetof(struct options, affinity)},
+  {"trace", BIND_STRING, offsetof(struct options, trace)},
   {NULL},
 };
 
@@ -105,13 +107,45 @@ static void append(lua_State *L, int list) {
   lua_rawseti(L, list, (lua_Integer)lua_rawlen(L, list) + 1);
 }
 
+/* What makes a child, and its children, write their parts of a trace. */
+static const char *const trace_variables[] = {
+  "NCLUA_TRACE_FILE", "CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH"};
+
+static bool is_of_trace(const char *name) {
+  for (size_t i = 0; i < COUNT(trace_variables); i++) {
+    if (strcmp(trace_variables[i], name) == 0) return true;
+  }
+  return false;
+}
+
+static void add_trace(lua_State *L, const char *path, const char *plugin, int list) {
+  for (size_t i = 0; i < COUNT(trace_variables); i++) {
+    if (i == 0)
+      lua_pushfstring(L, "%s=%s.%%p", trace_variables[i], path);
+    else
+      lua_pushfstring(L, "%s=%s", trace_variables[i], plugin);
+    append(L, list);
+  }
+}
+
+/* The file's absolute name, since the child may run elsewhere; pushed. */
+static int read_trace(lua_State *L, struct process_request *r, const char *path,
+                      struct err *e) {
+  char folder[PATH_MAX] = "";
+  if (*path != '/' && !getcwd(folder, sizeof folder)) return err_errno(e, "getcwd");
+  lua_pushfstring(L, "%s%s%s", folder, *path == '/' ? "" : "/", path);
+  r->trace = lua_gettop(L);
+  return trace_prepare(lua_tostring(L, r->trace), e);
+}
+
 static void add_inherited(lua_State *L, const struct options *o, int list) {
   for (char **entry = environ; entry && *entry; entry++) {
     const char *equals = strchr(*entry, '=');
     if (!equals) continue;
     lua_pushlstring(L, *entry, (size_t)(equals - *entry));
     const char *name = lua_tostring(L, -1);
-    if (!is_unset(L, o->unset, name) && !is_set(L, o->env, name)) {
+    const bool is_ours = o->trace && is_of_trace(name);
+    if (!is_ours && !is_unset(L, o->unset, name) && !is_set(L, o->env, name)) {
       lua_pushstring(L, *entry);
       append(L, list);
     }
@@ -136,9 +170,11 @@ static void add_given(lua_State *L, int env, int list) {
   }
 }
 
-static char **read_env(lua_State *L, const struct options *o) {
+static char **read_env(lua_State *L, const struct options *o, const char *trace,
+                       const char *plugin) {
   lua_newtable(L);
   int list = lua_gettop(L);
+  if (trace) add_trace(L, trace, plugin, list);
   if (!o->clean) add_inherited(L, o, list);
   if (o->env) add_given(L, o->env, list);
   return to_array(L);
@@ -204,7 +240,10 @@ int process_read_request(lua_State *L, struct process_request *r, struct err *e)
   r->spec.argv = read_argv(L);
   bind_fields(L, 2, fields, &o);
   luaL_checkstack(L, 16, NULL);
-  r->spec.envp = read_env(L, &o);
+  char plugin[PATH_MAX];
+  if (o.trace && trace_plugin(plugin, sizeof plugin, e)) return -1;
+  if (o.trace && read_trace(L, r, o.trace, e)) return -1;
+  r->spec.envp = read_env(L, &o, r->trace ? lua_tostring(L, r->trace) : NULL, plugin);
   r->spec.cwd = o.cwd;
   r->spec.timeout_s = o.timeout_s;
   r->spec.grace_s = o.grace_s;

@@ -3,6 +3,7 @@
 #include "bindings/bind.h"
 #include "bindings/open.h"
 #include "host/forkable.h"
+#include "host/trace.h"
 
 #include <string.h>
 
@@ -160,6 +161,9 @@ static int open_database(sqlite3 **db, const char *path, const struct open_optio
     [READ_ONLY] = SQLITE_OPEN_READONLY,
     [MEMORY] = SQLITE_OPEN_READWRITE | SQLITE_OPEN_MEMORY,
   };
+  if (trace_holds(path)) {
+    return err_open(SQLITE_BUSY, path, "it is being traced into (trace.stop first)", e);
+  }
   int rc = sqlite3_open_v2(path, db, flags[o->mode] | SQLITE_OPEN_NOMUTEX, NULL);
   if (!rc) rc = harden(*db);
   if (!rc) rc = sqlite3_busy_timeout(*db, o->busy_timeout_ms);

@@ -5,6 +5,7 @@
 
 #include "host/affinity.h"
 #include "host/forkable.h"
+#include "host/trace.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -194,12 +195,18 @@ static void send_error(lua_State *L, lua_State *co, int rc) {
   frame_append(L, &self.out, FRAME_ERROR, message, message + 1, "error");
 }
 
+static void end_trace(void) {
+  struct err e;
+  if (trace_stop(&e)) fprintf(stderr, "nclua: rank %d: %s\n", self.seat.index, e.text);
+}
+
 /* os.exit in a rank: closing the Lua state would close what the parent's frames have open,
    such as a run directory. */
 static int rank_exit(lua_State *L) {
   int status = lua_isboolean(L, 1) ? (lua_toboolean(L, 1) ? EXIT_SUCCESS : EXIT_FAILURE)
                                    : (int)luaL_optinteger(L, 1, EXIT_SUCCESS);
   flush(&self);
+  end_trace();
   fflush(NULL);
   _exit(status);
 }
@@ -251,6 +258,7 @@ _Noreturn void world_rank_run(lua_State *L, const struct launch_seat *seat) {
   int rc = lua_pcall(L, 1, 1, 0);
   bool ok = rc == LUA_OK && lua_toboolean(L, -1);
   if (rc != LUA_OK) send_failure(L);
+  end_trace();
   if (ok) {
     frame_append(L, &self.out, FRAME_FINISHED, 1, 0, "end");
     __atomic_store_n(&seat->world->ranks[seat->index].is_finished, 1, __ATOMIC_RELAXED);

@@ -1,6 +1,7 @@
 #include "host/backend.h"
 
 #include "host/forkable.h"
+#include "host/trace.h"
 
 #include <dirent.h>
 #include <dlfcn.h>
@@ -77,7 +78,7 @@ const struct device_api *backend_device(struct err *e) {
   static const struct device_api *loaded;
   if (loaded) return loaded;
   struct device_api *api = is_cuda() ? &cuda_device : &cpu_device;
-  if (api->load(NULL, e)) return NULL;
+  if (api->load(NULL, e) || trace_attach(api, e)) return NULL;
   forkable_hold("a device in use (use devices, streams and buffers inside the ranks only)");
   loaded = api;
   return api;

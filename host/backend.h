@@ -31,6 +31,28 @@ struct mismatch {
   uint64_t first; /* index of the first one; undefined if count is 0 */
 };
 
+enum traced_kind { TRACED_NOTHING, TRACED_CALL, TRACED_KERNEL, TRACED_COPY, TRACED_SET };
+
+/* CUPTI's numbers. */
+enum traced_copy { TRACED_HTOD = 1, TRACED_DTOH = 2, TRACED_DTOD = 8 };
+
+/* An operation that a backend's own worker has done. Times are CLOCK_MONOTONIC. */
+struct traced {
+  enum traced_kind kind; /* TRACED_CALL: a call that stands for several operations */
+  CUdevice device;
+  uint32_t stream;      /* its number */
+  uint32_t correlation; /* the same for a call and what it brought about */
+  int64_t start_ns, end_ns;
+  const char *name; /* a kernel's */
+  unsigned grid_x, block_x;
+  int copy_kind; /* enum traced_copy */
+  uint64_t bytes, value;
+  bool is_in_graph;
+  const char *call; /* of the API; NULL: none of its own, it is part of a graph */
+  int64_t call_start_ns, call_end_ns;
+  uint32_t thread; /* the caller's */
+};
+
 /* What a compiler made; image, symbol and log are the caller's to free. */
 struct compiled {
   void *image; /* for module_load_data */
@@ -47,6 +69,9 @@ struct device_api {
      search. `library_path` is the file that answers, for the record. */
   int (*load)(const char *library, struct err *e);
   const char *(*library_path)(void);
+  /* Set by a reader, from any thread and at any time; NULL: nobody looks. Called on worker
+     threads, must return soon. A backend that others can look into (CUPTI) ignores it. */
+  void (*traced)(const struct traced *what);
   CUresult (*fill)(CUdeviceptr dst, size_t count, size_t element_bytes, uint64_t bits,
                    CUstream stream);
   CUresult (*fill_pattern)(CUdeviceptr dst, size_t count, ncclDataType_t type,

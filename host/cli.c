@@ -21,6 +21,7 @@ const char cli_help[] =
   "  --backend NAME     auto, cpu or cuda (default: $NCLUA_BACKEND, else auto)\n"
   "  --nccl-lib PATH    the NCCL library to load (default: $NCLUA_NCCL_LIB, else a "
   "search)\n"
+  "  --trace FILE       record kernels, copies, calls and ranges into an SQLite file\n"
   "  --traceback        show the stack with an error\n"
   "  -h, --help         this text\n"
   "\n"
@@ -46,6 +47,7 @@ static const struct flag flags[] = {
 static const struct flag values[] = {
   {"--backend", offsetof(struct cli, backend)},
   {"--nccl-lib", offsetof(struct cli, nccl_library)},
+  {"--trace", offsetof(struct cli, trace)},
   {NULL, 0},
 };
 

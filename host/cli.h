@@ -15,7 +15,7 @@ struct cli {
   } steps[CLI_STEPS];
   int step_count;
   int script; /* index into argv, argc if there is none */
-  const char *backend, *nccl_library;
+  const char *backend, *nccl_library, *trace;
   bool interactive, version, help, ignore_environment, warnings, traceback, from_stdin;
 };
 

@@ -4,6 +4,7 @@
 #include "host/repl.h"
 #include "host/script.h"
 #include "host/state.h"
+#include "host/trace.h"
 #include "host/version.h"
 
 #include <lauxlib.h>
@@ -29,6 +30,14 @@ static int choose_backend(const struct cli *c, struct err *e) {
   if (!backend && !c->ignore_environment) backend = getenv("NCLUA_BACKEND");
   if (!library && !c->ignore_environment) library = getenv("NCLUA_NCCL_LIB");
   return backend_choose(backend && *backend ? backend : "auto", library, e);
+}
+
+/* A file of our own, or one among those of a whole tree of processes. */
+static int start_trace(const struct cli *c, struct err *e) {
+  const char *shared = c->ignore_environment ? NULL : getenv("NCLUA_TRACE_FILE");
+  struct trace_options o = {.path = c->trace, .is_shared = !c->trace};
+  if (!c->trace) o.path = shared && *shared ? shared : NULL;
+  return o.path ? trace_start(&o, e) : 0;
 }
 
 static int run_init(lua_State *L) {
@@ -90,6 +99,7 @@ int main(int argc, char **argv) {
   if (cli_parse(argc, argv, &c, &e) || choose_backend(&c, &e)) return usage(&e);
   if (c.help) return fputs(cli_help, stdout) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
   if (c.version) print_version();
+  if (start_trace(&c, &e)) return usage(&e);
   lua_State *L = new_state(&c);
   if (!L) {
     fputs("nclua: not enough memory for a Lua state\n", stderr);

@@ -3,6 +3,7 @@
 #include "host/cpu/fail.h"
 #include "host/cpu/order.h"
 #include "host/cpu/p2p.h"
+#include "host/cpu/traced_coll.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -77,6 +78,7 @@ static void let_go(struct cpu_batch *b) {
 }
 
 static void run_messages(struct cpu_batch *b) {
+  cpu_traced_messages(b->message_count);
   ncclResult_t rc = cpu_p2p_run(b->comm, b->messages, b->message_count);
   if (rc) cpu_comm_set_error(b->comm, rc);
   for (size_t i = 0; i < b->call_count && !rc; i++) {

@@ -1,4 +1,5 @@
 #include "host/cpu/collective.h"
+#include "host/cpu/traced_coll.h"
 #include "host/dtype.h"
 
 #define SLICE_MIN ((size_t)4 << 10)
@@ -56,6 +57,7 @@ ncclResult_t cpu_collective_run(ncclComm_t comm, const struct cpu_op *op,
   struct cpu_op loaded = *op;
   cpu_redop_load(&loaded.redop); /* now: earlier work in the stream may have written it */
   if (op->count == 0) return ncclSuccess;
+  cpu_traced_collective(&loaded, comm->nranks == 1 ? NULL : choice);
   if (comm->nranks == 1) {
     run_alone(&loaded, dtype_size(op->type));
     return ncclSuccess;

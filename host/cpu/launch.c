@@ -4,6 +4,7 @@
 #include "host/cpu/device.h"
 #include "host/cpu/graph.h"
 #include "host/cpu/handle.h"
+#include "host/cpu/traced.h"
 
 #include <stdlib.h>
 
@@ -132,7 +133,9 @@ CUresult cpu_graph_launch(CUgraphExec exec, CUstream stream) {
   /* A capture takes no graph: seen on driver 580. */
   if (cpu_is_capturing(s)) return cpu_capture_check_sync(s);
   pthread_mutex_lock(&x->lock);
+  cpu_traced_launch_begin();
   rc = launch(x, s->queue);
+  cpu_traced_launch_end(s->device);
   pthread_mutex_unlock(&x->lock);
   return rc;
 }

@@ -2,6 +2,7 @@
 
 #include "host/cpu/capture.h"
 #include "host/cpu/device.h"
+#include "host/cpu/traced.h"
 #include "host/dtype.h"
 
 #include <math.h>
@@ -57,6 +58,7 @@ static void run_fill(struct cpu_task *task, uint64_t ticket) {
   (void)ticket;
   const struct fill *f = (const struct fill *)task;
   const struct pattern *p = &f->pattern;
+  cpu_traced_kernel("cuLaunchKernel", "nclua_pattern", 1, 1);
   const size_t bytes = dtype_size(f->type);
   const uint64_t step = p->modulus ? p->step % p->modulus : p->step;
   const uint64_t period = p->modulus ? p->modulus / greatest_divisor(p->modulus, step) : 0;
@@ -124,6 +126,7 @@ static void run_compare(struct cpu_task *task, uint64_t ticket) {
   const size_t bytes = dtype_size(c->type), each = BLOCK / bytes;
   const unsigned char *a = (const void *)(uintptr_t)c->a,
                       *b = (const void *)(uintptr_t)c->b;
+  cpu_traced_kernel("cuLaunchKernel", "nclua_compare", 1, 1);
   struct mismatch result = {0};
   memcpy(wanted, &c->value, bytes);
   cpu_repeat(wanted, bytes, BLOCK);

@@ -1,6 +1,7 @@
 #include "host/cpu/queue.h"
 
 #include "host/cpu/gate.h"
+#include "host/cpu/traced.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -32,6 +33,7 @@ struct cpu_queue {
 
   _Alignas(64) struct cpu_fifo items; /* appended under `lock`, taken by the runner */
   CUdevice device;
+  uint32_t id; /* in traces */
   bool is_blocking;
   struct cpu_queue *next, *previous; /* of all queues, under `all_lock` */
 };
@@ -73,6 +75,8 @@ struct cpu_queue *cpu_queue_new(CUdevice device, bool is_blocking) {
   struct cpu_queue *q = aligned_alloc(64, sizeof *q);
   if (!q) return NULL;
   *q = (struct cpu_queue){.done = CPU_GATE_INIT, .device = device, .references = 1};
+  static uint32_t ids; /* atomic */
+  q->id = __atomic_add_fetch(&ids, 1, __ATOMIC_RELAXED);
   q->is_blocking = is_blocking;
   if (!cpu_fifo_init(&q->items)) {
     free(q);
@@ -278,15 +282,22 @@ static void run_task(void *what, uint64_t ticket) {
 }
 
 CUresult cpu_queue_submit(struct cpu_queue *q, struct cpu_task *task, uint64_t *number) {
+  struct cpu_item item = {run_task, task, 0};
+  if (cpu_traced_is_on()) {
+    struct cpu_traced *traced = cpu_traced_new(task, q->device, q->id);
+    if (traced) item = (struct cpu_item){cpu_traced_run, traced, 0};
+  }
   pthread_mutex_lock(&q->lock);
   const bool has_room = reserve(q); /* a ticket once drawn must be used */
   uint64_t place = 0;
   if (has_room) {
-    const uint64_t ticket = task->enter ? task->enter(task) : 0;
-    place = append(q, (struct cpu_item){run_task, task, ticket});
+    item.number = task->enter ? task->enter(task) : 0;
+    if (item.what != task) cpu_traced_enqueued(item.what);
+    place = append(q, item);
   }
   pthread_mutex_unlock(&q->lock);
   if (!has_room) {
+    if (item.what != task) free(item.what);
     cpu_task_release(task);
     return CUDA_ERROR_OUT_OF_MEMORY;
   }

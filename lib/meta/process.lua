@@ -16,6 +16,7 @@ local process = {}
 ---@field on_line? fun(line: string, stream: "stdout"|"stderr") called for each captured line without its newline, as it comes; an error in it kills and reaps the child of `run`
 ---@field timeout_s? number then SIGTERM to the process group
 ---@field grace_s? number from SIGTERM to SIGKILL; default: 2
+---@field trace? string a file for the trace of the child and its children (`nclua.trace`)
 ---@field affinity? integer[] CPUs to run on, from 0
 
 ---@class process.result
@@ -28,6 +29,8 @@ local process = {}
 ---@field wall_us integer
 ---@field user_us integer CPU time of the child and of the children that it waited for
 ---@field sys_us integer
+---@field trace? string the file, absolute; nil if nobody wrote one
+---@field trace_error? string a part of it could not be read
 ---@field max_rss_bytes integer largest resident set; Linux counts nclua's own at the start
 
 ---Runs a command to its end. `argv[1]` is looked up in nclua's PATH (absolute entries)

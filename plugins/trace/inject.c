@@ -3,6 +3,7 @@
 #include "plugins/trace/cupti.h"
 #include "plugins/trace/decode.h"
 #include "plugins/trace/devices.h"
+#include "plugins/trace/nvtx.h"
 #include "plugins/trace/trace.h"
 #include "plugins/trace/tracer.h"
 
@@ -75,16 +76,14 @@ static void ignore(void *context, int domain, uint32_t id, const void *data) {
   (void)context, (void)domain, (void)id, (void)data;
 }
 
-void inject_decode(void *context, struct store *store, const uint8_t *data, size_t bytes) {
-  (void)context;
+static void decode(struct store *store, const uint8_t *data, size_t bytes) {
   inject.has_records = true;
   decode_buffer(&inject.decoder, store, data, bytes);
 }
 
 /* On the writer's thread: what an older CUPTI does not do by itself, and what the driver
    can only say once it is initialised. */
-void inject_tick(void *context, struct store *store) {
-  (void)context;
+static void tick(struct store *store) {
   if (!__atomic_load_n(&inject.is_on, __ATOMIC_ACQUIRE)) return;
   struct decoder *d = &inject.decoder;
   d->own_tid = (uint32_t)gettid();
@@ -195,15 +194,8 @@ static int start(struct writer *w, char *why, size_t size) {
   return -1;
 }
 
-int inject_start(struct writer *w, char *why, size_t size) {
-  pthread_mutex_lock(&inject.lock);
-  const int rc = inject.is_on ? 0 : start(w, why, size);
-  pthread_mutex_unlock(&inject.lock);
-  return rc;
-}
-
 /* What CUPTI still holds comes while the writer takes it. */
-void inject_stop(void) {
+static void stop(void) {
   pthread_mutex_lock(&inject.lock);
   if (inject.is_on) {
     disable_kinds();
@@ -215,9 +207,19 @@ void inject_stop(void) {
   pthread_mutex_unlock(&inject.lock);
 }
 
-void inject_after_fork(void) {
+static void after_fork(void) {
   pthread_mutex_init(&inject.lock, NULL);
   inject.is_on = false;
+}
+
+static const struct tracer_source source = {decode, tick, stop, after_fork};
+
+static int begin(struct writer *w, char *why, size_t size) {
+  tracer_connect(&source);
+  pthread_mutex_lock(&inject.lock);
+  const int rc = inject.is_on ? 0 : start(w, why, size);
+  pthread_mutex_unlock(&inject.lock);
+  return rc;
 }
 
 __attribute__((visibility("default"))) int InitializeInjection(void);
@@ -229,14 +231,14 @@ int InitializeInjection(void) {
     fputs("nclua trace: NCLUA_TRACE_FILE does not name a file: nothing is recorded\n",
           stderr);
   }
-  if (w && inject_start(w, why, sizeof why)) tracer_say("no GPU work is recorded: %s", why);
+  if (w && begin(w, why, sizeof why)) tracer_say("no GPU work is recorded: %s", why);
   return 1; /* the program goes on, whatever became of us */
 }
 
 int nclua_trace_start(const char *path, char *why, size_t size) {
   struct writer *w = tracer_start(path, why, size);
   if (!w) return -1;
-  if (inject_start(w, why, size) == 0) return 0;
+  if (begin(w, why, size) == 0) return 0;
   char unused[8];
   tracer_stop(unused, sizeof unused);
   return -1;

@@ -64,6 +64,10 @@ uint64_t nvtx_start(const struct nvtx_domain *domain,
                     const struct nvtx_attributes *attributes);
 void nvtx_end(uint64_t id);
 
+/* A range of the calling thread in the default domain. The text is copied. */
+void nvtx_push(const char *text);
+void nvtx_pop(void);
+
 /* The name of a category, thread or domain. */
 void nvtx_name(int type, int64_t domain, uint32_t category, const char *text);
 

@@ -57,3 +57,13 @@ int session_expand(const char *pattern, char *path, size_t size) {
   path[used] = '\0';
   return 0;
 }
+
+int session_name(const char *pattern, char *path, size_t size) {
+  char with_pid[4096];
+  if (strstr(pattern, "%p")) return session_expand(pattern, path, size);
+  const char *name = strrchr(pattern, '/'), *dot = strrchr(name ? name : pattern, '.');
+  const size_t stem = dot ? (size_t)(dot - pattern) : strlen(pattern);
+  const int n =
+    snprintf(with_pid, sizeof with_pid, "%.*s.%%p%s", (int)stem, pattern, dot ? dot : "");
+  return n < (int)sizeof with_pid ? session_expand(with_pid, path, size) : -1;
+}

@@ -28,4 +28,8 @@ int64_t session_tid(const struct session *session, uint32_t tid);
    if it is too long. */
 int session_expand(const char *pattern, char *path, size_t size);
 
+/* The same for a name that many processes inherit: without %p it gets one, before its
+   ending. */
+int session_name(const char *pattern, char *path, size_t size);
+
 #endif

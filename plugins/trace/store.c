@@ -170,6 +170,7 @@ static void write_process(struct store *s) {
 
 static void write_fact(struct store *s, const char *name, const char *value) {
   struct trace_row row = {.table = TRACE_SYSTEM};
+  PUT(&row, SYSTEM, globalVid, 0); /* merging tells hosts apart by it */
   PUT_TEXT(&row, SYSTEM, devStateName, "TargetInfo");
   PUT_TEXT(&row, SYSTEM, name, name);
   PUT_TEXT(&row, SYSTEM, value, value);
@@ -217,6 +218,12 @@ static void delete_old(const char *path) {
   }
 }
 
+int store_delete(const char *path) {
+  if (!may_replace(path)) return -1;
+  delete_old(path);
+  return 0;
+}
+
 static int open_database(struct store *s, const char *path) {
   const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
   int rc = sqlite3_open_v2(path, &s->db, flags, NULL);
@@ -236,12 +243,11 @@ struct store *store_open(const char *path, const struct session *session, char *
     return NULL;
   }
   s->session = *session;
-  if (!may_replace(path)) {
+  if (store_delete(path)) {
     snprintf(why, size, "'%s' exists and is not a trace", path);
     free(s);
     return NULL;
   }
-  delete_old(path);
   if (open_database(s, path)) {
     snprintf(why, size, "cannot write '%s': %s", path, sqlite3_errmsg(s->db));
     store_close(s);

@@ -16,6 +16,9 @@ struct store;
 struct store *store_open(const char *path, const struct session *session, char *why,
                          size_t size);
 
+/* Deletes the file and its companions if it is a trace or empty; -1 if it is not. */
+int store_delete(const char *path);
+
 /* Ends the transaction and the file, which then has no companions (-wal, -shm). */
 void store_close(struct store *store);
 

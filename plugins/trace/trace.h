@@ -6,16 +6,16 @@
 
 #include <stddef.h>
 
-#define TRACE_API __attribute__((visibility("default")))
+#define NCLUA_TRACE_API __attribute__((visibility("default")))
 
 /* Records CUDA's work of this process into a new file. -1 with the reason in `why`. */
-TRACE_API int nclua_trace_start(const char *path, char *why, size_t size);
+NCLUA_TRACE_API int nclua_trace_start(const char *path, char *why, size_t size);
 
 /* Completes the file. -1 if something could not be written. */
-TRACE_API int nclua_trace_stop(char *why, size_t size);
+NCLUA_TRACE_API int nclua_trace_stop(char *why, size_t size);
 
 /* A range of this thread, as nvtxRangePush and nvtxRangePop make it. */
-TRACE_API void nclua_trace_push(const char *text);
-TRACE_API void nclua_trace_pop(void);
+NCLUA_TRACE_API void nclua_trace_push(const char *text);
+NCLUA_TRACE_API void nclua_trace_pop(void);
 
 #endif

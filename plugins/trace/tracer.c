@@ -5,7 +5,6 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 enum { PATH = 4096 };
@@ -14,8 +13,9 @@ enum state { UNUSED, RUNNING, ENDED };
 static struct {
   pthread_mutex_t lock;
   enum state state;
-  struct writer *writer;  /* atomic; NULL unless RUNNING */
-  struct writer *retired; /* of a parent, in a fork */
+  struct writer *writer;              /* atomic; NULL unless RUNNING */
+  struct writer *retired;             /* the last one: producers may still hold it */
+  const struct tracer_source *source; /* atomic */
 } tracer = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 struct writer *tracer_current(void) {
@@ -24,6 +24,14 @@ struct writer *tracer_current(void) {
 
 int64_t tracer_time(const struct writer *w) {
   return session_now_ns() - writer_session(w)->start_ns;
+}
+
+static const struct tracer_source *source(void) {
+  return __atomic_load_n(&tracer.source, __ATOMIC_ACQUIRE);
+}
+
+void tracer_connect(const struct tracer_source *s) {
+  __atomic_store_n(&tracer.source, s, __ATOMIC_RELEASE);
 }
 
 void tracer_say(const char *format, ...) {
@@ -47,28 +55,26 @@ void tracer_say(const char *format, ...) {
    own, as it may use a GPU that its parent has not used. */
 static void after_fork(void) {
   pthread_mutex_init(&tracer.lock, NULL);
-  inject_after_fork();
-  tracer.retired = tracer.writer;
+  if (source()) source()->after_fork();
+  if (tracer.writer) tracer.retired = tracer.writer;
   tracer.writer = NULL;
   tracer.state = UNUSED;
-}
-
-/* NCLUA_TRACE_FILE is for every process that inherits it: a name without %p gets one,
-   before its ending. */
-static int name_file(const char *pattern, char *path, size_t size) {
-  char with_pid[PATH];
-  if (strstr(pattern, "%p")) return session_expand(pattern, path, size);
-  const char *name = strrchr(pattern, '/'), *dot = strrchr(name ? name : pattern, '.');
-  const int stem = (int)(dot ? dot - pattern : (long)strlen(pattern));
-  const int n =
-    snprintf(with_pid, sizeof with_pid, "%.*s.%%p%s", stem, pattern, dot ? dot : "");
-  return n < PATH ? session_expand(with_pid, path, size) : -1;
 }
 
 static size_t memory_bytes(void) {
   const char *mebibytes = getenv("NCLUA_TRACE_MEMORY");
   const long n = mebibytes ? atol(mebibytes) : 0;
   return n > 0 && n < 1 << 20 ? (size_t)n << 20 : 0;
+}
+
+static void decode(void *context, struct store *store, const uint8_t *data, size_t bytes) {
+  (void)context;
+  source()->decode(store, data, bytes);
+}
+
+static void tick(void *context, struct store *store) {
+  (void)context;
+  if (source()) source()->tick(store);
 }
 
 /* With the lock held. */
@@ -82,8 +88,8 @@ static struct writer *start(const char *path, char *why, size_t size) {
     .path = path,
     .session = session_new(),
     .memory_bytes = memory_bytes(),
-    .decode = inject_decode,
-    .tick = inject_tick,
+    .decode = decode,
+    .tick = tick,
   };
   struct writer *w = writer_start(&options, why, size);
   if (!w) return NULL;
@@ -107,22 +113,34 @@ static void stop_at_exit(void) {
   if (why[0]) fprintf(stderr, "nclua trace: the file is not complete: %s\n", why);
 }
 
+static struct writer *start_named(const char *pattern, char *why, size_t size) {
+  static bool is_stopping_at_exit;
+  char path[PATH];
+  snprintf(why, size, "the path '%.64s...' is too long", pattern);
+  if (session_name(pattern, path, sizeof path)) return NULL;
+  struct writer *w = start(path, why, size);
+  if (w && !is_stopping_at_exit) atexit(stop_at_exit);
+  is_stopping_at_exit = is_stopping_at_exit || w;
+  return w;
+}
+
+struct writer *tracer_start_named(const char *pattern, char *why, size_t size) {
+  pthread_mutex_lock(&tracer.lock);
+  struct writer *w = start_named(pattern, why, size);
+  pthread_mutex_unlock(&tracer.lock);
+  return w;
+}
+
 /* With the lock held: the trace that the environment asks for. */
 static struct writer *start_unasked(void) {
-  static bool is_stopping_at_exit;
-  char path[PATH], why[256] = "the path is too long";
+  char why[256];
   const char *pattern = getenv("NCLUA_TRACE_FILE");
   if (!pattern || !*pattern) return NULL;
-  struct writer *w =
-    name_file(pattern, path, sizeof path) ? NULL : start(path, why, sizeof why);
-  if (!w) {
-    tracer.state = ENDED; /* said once */
-    fprintf(stderr, "nclua trace: %s\n", why);
-    return NULL;
-  }
-  if (!is_stopping_at_exit) atexit(stop_at_exit);
-  is_stopping_at_exit = true;
-  return w;
+  struct writer *w = start_named(pattern, why, sizeof why);
+  if (w) return w;
+  tracer.state = ENDED; /* said once */
+  fprintf(stderr, "nclua trace: %s\n", why);
+  return NULL;
 }
 
 struct writer *tracer_writer(void) {
@@ -137,12 +155,12 @@ struct writer *tracer_writer(void) {
 /* The writer is not freed: a producer on another thread may be about to use it. */
 void tracer_stop(char *why, size_t size) {
   why[0] = '\0';
-  inject_stop();
+  if (source()) source()->stop();
   pthread_mutex_lock(&tracer.lock);
   struct writer *w = tracer.writer;
   tracer.state = ENDED;
   __atomic_store_n(&tracer.writer, NULL, __ATOMIC_RELEASE);
-  tracer.retired = w ? w : tracer.retired;
+  if (w) tracer.retired = w;
   pthread_mutex_unlock(&tracer.lock);
   if (w) writer_stop(w, why, size);
 }

@@ -16,6 +16,9 @@ struct writer *tracer_current(void);
 /* Starts the trace into `path` (%h, %p). NULL with the reason in `why`. */
 struct writer *tracer_start(const char *path, char *why, size_t size);
 
+/* The same, the name made by session_name from `pattern`, ended when the process exits. */
+struct writer *tracer_start_named(const char *pattern, char *why, size_t size);
+
 /* Ends it; "" in `why` if all was written. Nothing if none runs. */
 void tracer_stop(char *why, size_t size);
 
@@ -25,15 +28,15 @@ void tracer_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Now, as a row has it. */
 int64_t tracer_time(const struct writer *writer);
 
-/* A range of the calling thread, as nvtxRangePush and Pop: nvtx.c. The text is copied. */
-void nvtx_push(const char *text);
-void nvtx_pop(void);
+/* A source of records that fills buffers of the writer's: CUPTI. */
+struct tracer_source {
+  void (*decode)(struct store *store, const uint8_t *data, size_t bytes);
+  void (*tick)(struct store *store); /* see writer_options */
+  void (*stop)(void);                /* before the writer ends: what it still holds, now */
+  void (*after_fork)(void);          /* in the child */
+};
 
-/* What CUPTI adds to a running trace: inject.c. -1 with the reason in `why`. */
-int inject_start(struct writer *writer, char *why, size_t size);
-void inject_stop(void);
-void inject_decode(void *context, struct store *store, const uint8_t *data, size_t bytes);
-void inject_tick(void *context, struct store *store);
-void inject_after_fork(void);
+/* Before the source gives its first buffer; at most one. */
+void tracer_connect(const struct tracer_source *source);
 
 #endif
