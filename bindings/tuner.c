@@ -104,15 +104,23 @@ static int plugin_force(lua_State *L) {
   return 1;
 }
 
-static int plugin_release(lua_State *L) {
+static int plugin_unforce(lua_State *L, const char *name, int how) {
   struct err e;
   struct plugin *p = check_plugin(L, 1);
   int collective = bind_optname(L, 2, collectives, -1);
-  if (tuner_force(p->tuner, collective, -1, 0, 0, &e)) {
-    return luaL_error(L, "release: %s", e.text);
+  if (tuner_force(p->tuner, collective, how, 0, 0, &e)) {
+    return luaL_error(L, "%s: %s", name, e.text);
   }
   lua_settop(L, 1);
   return 1;
+}
+
+static int plugin_release(lua_State *L) {
+  return plugin_unforce(L, "release", TUNER_RELEASE);
+}
+
+static int plugin_keep(lua_State *L) {
+  return plugin_unforce(L, "keep", TUNER_KEEP);
 }
 
 static int plugin_report(lua_State *L) {
@@ -249,6 +257,7 @@ static const luaL_Reg plugin_methods[] = {
   {"context", plugin_context},
   {"flush", plugin_flush},
   {"force", plugin_force},
+  {"keep", plugin_keep},
   {"release", plugin_release},
   {"report", plugin_report},
   {NULL, NULL},

@@ -36,8 +36,9 @@ struct tuner_question {
 /* -1 if the plugin answers with an error: NCCL would fail the collective. */
 int tuner_ask(struct tuner_context *c, struct tuner_question *q, struct err *e);
 
-/* Only nclua's own plugin can be steered: -1 otherwise. func -1: all; algorithm -1:
-   release. */
+/* Only nclua's own plugin can be steered: -1 otherwise. func -1: all; algorithm
+   TUNER_RELEASE: back to the configured rules; TUNER_KEEP: NCCL's own choice. */
+enum { TUNER_RELEASE = -1, TUNER_KEEP = -2 };
 int tuner_force(struct tuner *t, int func, int algorithm, int protocol, int channels,
                 struct err *e);
 

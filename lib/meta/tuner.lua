@@ -24,7 +24,12 @@ local plugin = {}
 ---@return tuner.plugin
 function plugin:force(choice) end
 
----Back to NCCL's own choice (or the rules of the environment).
+---From now on every call gets NCCL's own choice, whatever rules the environment has.
+---@param collective string? nil: all
+---@return tuner.plugin
+function plugin:keep(collective) end
+
+---Back to the rules of the environment, or to NCCL's own choice if there are none.
 ---@param collective string? nil: all
 ---@return tuner.plugin
 function plugin:release(collective) end

@@ -16,7 +16,9 @@ struct steer_report {
 };
 
 /* From now on every call of `func` (NCCL's enum; -1: every function) gets this cell.
-   algorithm -1 releases it. channels 0 keeps NCCL's. Returns -1 for values out of range. */
+   STEER_RELEASE as the algorithm: back to the configured rules; STEER_KEEP: NCCL's own
+   choice in spite of them. channels 0 keeps NCCL's. -1 for values out of range. */
+enum { STEER_RELEASE = -1, STEER_KEEP = -2 };
 STEER_EXPORT int nclua_tuner_force(int func, int algorithm, int protocol, int channels);
 
 STEER_EXPORT void nclua_tuner_report(struct steer_report *out);

@@ -15,7 +15,8 @@ struct tuner {
 };
 
 /* A live choice in one word, so that it is read whole: channels, protocol + 1,
-   algorithm + 1; 0 is none. */
+   algorithm + 1; 0 is none, KEPT_LIVE means NCCL's own. */
+enum { KEPT_LIVE = 0xff };
 static _Atomic uint32_t live[ABI_FUNCTIONS];
 static _Atomic uint64_t calls, forced, unavailable;
 
@@ -109,6 +110,7 @@ static bool is_available(const struct rule *r, const float *table, int algorithm
 static enum outcome decide(const struct call *call, const float *table, int algorithms,
                            int protocols, struct rule *out) {
   if (find_live(call->func, out)) {
+    if (out->algorithm + 1 == KEPT_LIVE) return KEPT;
     return is_available(out, table, algorithms, protocols) ? FORCED : UNAVAILABLE;
   }
   enum outcome outcome = KEPT;
@@ -205,14 +207,19 @@ static int advise_v2(void *context, int func, size_t bytes, int coll_net, int nv
   return rc;
 }
 
+static uint32_t pack(int algorithm, int protocol, int channels) {
+  if (algorithm == STEER_RELEASE) return 0;
+  if (algorithm == STEER_KEEP) return KEPT_LIVE;
+  return (uint32_t)(channels << 16) | (uint32_t)(protocol + 1) << 8 |
+         (uint32_t)(algorithm + 1);
+}
+
 int nclua_tuner_force(int func, int algorithm, int protocol, int channels) {
-  bool is_release = algorithm < 0;
-  if (func < -1 || func >= ABI_FUNCTIONS || algorithm >= ABI_MAX_ALGORITHMS) return -1;
-  if (!is_release && (protocol < 0 || protocol >= ABI_PROTOCOLS)) return -1;
-  if (channels < 0 || channels > 1024) return -1;
-  uint32_t word = is_release ? 0
-                             : (uint32_t)(channels << 16) | (uint32_t)(protocol + 1) << 8 |
-                                 (uint32_t)(algorithm + 1);
+  bool is_range = func >= -1 && func < ABI_FUNCTIONS && algorithm >= STEER_KEEP &&
+                  algorithm < ABI_MAX_ALGORITHMS;
+  if (!is_range || channels < 0 || channels > 1024) return -1;
+  if (algorithm >= 0 && (protocol < 0 || protocol >= ABI_PROTOCOLS)) return -1;
+  uint32_t word = pack(algorithm, protocol, channels);
   for (int f = 0; f < ABI_FUNCTIONS; f++) {
     if (func < 0 || func == f) atomic_store_explicit(&live[f], word, memory_order_release);
   }

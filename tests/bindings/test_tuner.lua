@@ -1,5 +1,8 @@
+local files = require("nclua.files")
 local luaunit = require("luaunit")
 local plugins = require("nclua.plugins")
+local process = require("nclua.process")
+local scratch = require("scratch")
 local tuner = require("nclua.tuner")
 
 local function table_of_costs()
@@ -33,6 +36,31 @@ function TestTuner.test_asks_and_steers()
   luaunit.assertEquals(after.calls - before.calls, 3)
   luaunit.assertEquals(after.forced - before.forced, 1)
   luaunit.assertEquals(after.unavailable - before.unavailable, 1)
+end
+
+-- The configuration is read once a process: with rules, in a process of its own.
+local WITH_RULES = [[
+  local tuner = require("nclua.tuner")
+  local plugin <close> = assert(tuner.open(require("nclua.plugins").file("tuner")))
+  local context <close> = assert(plugin:context({ ranks = 4 }))
+  local function ask()
+    local costs, channels = context:ask("all_reduce", 4096, { Tree = { LL = 9 } })
+    io.write(("%g/%d "):format(costs.Tree.LL, channels))
+  end
+  ask()
+  plugin:keep()
+  ask()
+  plugin:keep():release("all_reduce")
+  ask()
+]]
+
+function TestTuner.test_keeps_the_library_choice_in_spite_of_rules()
+  local folder <close> = scratch.folder()
+  local rules = folder.path .. "/rules.csv"
+  assert(files.write(rules, "allreduce,0,8192,tree,ll,3,-1,-1\n"))
+  local result = assert(process.run({ os.getenv("NCLUA"), "-e", WITH_RULES },
+    { env = { NCLUA_TUNER_RULES = rules }, timeout_s = 20 }))
+  luaunit.assertEquals({ result.stdout, result.stderr }, { "0/3 9/0 0/3 ", "" })
 end
 
 function TestTuner.test_errors()
