@@ -20,9 +20,17 @@ local summary = require("nclua.summary")
 ---@field title string
 ---@field sections section[]
 ---@field options options.row[] its own; those of every chapter are added
+---@field defaults? table<string, string|number> of options that every chapter has
+---@field largest? table<string, integer> by backend, for --largest auto
+---@field summary_file? string where all sections' statistics go, if not to summary.csv
+---@field summary_rule? string for the manifest, if not that of `critical_path`
+---@field debug? table<string, string> NCCL's debug variables in its worlds
 
 ---@class chapter: chapter.spec
 ---@field measure fun(run: run, opt: table) set by the script
+---@field conclude? fun(run: run, opt: table) set by the script: makes more tables when
+---those of the sections are there
+---@field report? fun(run: run) set by the script: what is printed instead of summary.md
 ---@field boundary string[] what a run does and does not show
 ---@field remarks manifest.pair[] what the manifest shall say as well
 local methods = {}
@@ -30,10 +38,10 @@ methods.__index = methods
 
 local EXIT_FAILURE, EXIT_USAGE = 1, 2
 
-local function common_options(sections)
+local function common_options(sections, defaults)
   local names = { "all" }
   for i, section in ipairs(sections) do names[i + 1] = section.name end
-  return {
+  local rows = {
     { "root", ".", "results go to ROOT/logs/EXPERIMENT/RUN_ID" },
     { "run_id", os.date("!%Y%m%dT%H%M%SZ"), "name of the run" },
     { "cycles", 10, "measured cycles of every case", min = 1 },
@@ -46,6 +54,10 @@ local function common_options(sections)
     { "oversubscribe", false, "more ranks than devices: right sums, meaningless times" },
     { "traceback", false, "show the stack of an error" },
   }
+  for _, row in ipairs(rows) do
+    if defaults[row[1]] ~= nil then row[2] = defaults[row[1]] end
+  end
+  return rows
 end
 
 ---Defines the chapter that the calling script is.
@@ -56,15 +68,18 @@ function chapter.new(spec)
   for key, value in pairs(spec) do one[key] = value end
   one.source = source.of(2)
   one.rows = table.move(spec.options, 1, #spec.options, 1, {})
-  local common = common_options(spec.sections)
+  local common = common_options(spec.sections, spec.defaults or {})
   table.move(common, 1, #common, #one.rows + 1, one.rows)
   return one
 end
 
 -- Options whose default depends on the backend, once that is known.
-local function resolve(opt, texts)
+local function resolve(self, opt, texts)
   if opt.backend ~= "auto" then cuda.backend(opt.backend) end
-  if opt.largest == "auto" then opt.largest = measure.largest(cuda.backend()) end
+  if opt.largest == "auto" then
+    local own = self.largest and self.largest[cuda.backend()]
+    opt.largest = own or measure.largest(cuda.backend())
+  end
   for _, text in ipairs(texts) do
     if text[1] == "largest" then
       text[2] = ("%s (%s)"):format(text[2], size.format(opt.largest))
@@ -76,7 +91,7 @@ end
 
 local function new_run(self, parsed)
   local opt = parsed.values
-  resolve(opt, parsed.texts)
+  resolve(self, opt, parsed.texts)
   return run.new({
     chapter = self, id = opt.run_id, opt = opt, texts = parsed.texts,
     backend = cuda.backend(), command_line = environment.command_line(),
@@ -102,7 +117,9 @@ end
 local function complete(self)
   check_contracts(self)
   for _, section in ipairs(self.chapter.sections) do self:derive(section) end
-  self:write_table("summary.csv", summary.COLUMNS, self.summary)
+  if self.chapter.conclude then self.chapter.conclude(self, self.opt) end
+  local file = self.chapter.summary_file or "summary.csv"
+  self:write_table(file, summary.COLUMNS, self.summary)
   self:write("summary.md", summary.encode(self))
   self.finished_utc = os.date("!%Y-%m-%dT%H:%M:%SZ")
   results.write(self)
@@ -135,6 +152,7 @@ local function measure_and_complete(self, parsed, started)
   self.measure(started.run, parsed.values)
   if not started.run.is_leader then return end
   complete(started.run)
+  if self.report then return self.report(started.run) end
   io.write(summary.encode(started.run), "run_dir=", started.run.folder, "\n")
 end
 

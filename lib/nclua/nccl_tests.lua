@@ -33,7 +33,7 @@ end
 
 local function run_program(run, name, gpus, program)
   local argv = command(program, gpus, run.opt.cycles)
-  run:command(table.concat(argv, " "), name)
+  run:command(table.concat(argv, " "), run:debug_environment(name))
   local result, message = process.run(argv, {
     env = run:debug_environment(name), stderr = "merge", timeout_s = 600,
   })

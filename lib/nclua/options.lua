@@ -13,7 +13,7 @@ local size = require("nclua.size")
 ---@field [1] string name; "run_id" is --run-id
 ---@field [2] string|number|boolean default; false makes a flag; "auto" needs no conversion
 ---@field [3] string help
----@field kind? "size"|"list"|"integers" what a text means
+---@field kind? "size"|"integer"|"list"|"integers" what a text means
 ---@field min? number
 ---@field choices? string[] the words allowed
 
@@ -54,7 +54,7 @@ local function text_itself(text)
   return text
 end
 
-local READERS = { size = size.parse, list = list, integers = integers }
+local READERS = { size = size.parse, integer = integer, list = list, integers = integers }
 local BY_TYPE = { integer = integer, float = number }
 
 local function reader(row)

@@ -27,6 +27,7 @@ local worlds = require("nclua.worlds")
 ---@field worlds worlds.done[]
 ---@field tables table<string, table[]> summary rows by section
 ---@field summary table[] rows of summary.csv
+---@field parts { [1]: string, [2]: string }[] title and text, for summary.md
 local methods = {}
 methods.__index = methods
 
@@ -40,7 +41,7 @@ end
 function run.new(fields)
   local one = setmetatable({
     commands = {}, facts = environment.host(), notes = {}, contracts = {}, worlds = {},
-    tables = {}, summary = {}, started_utc = os.date("!%Y-%m-%dT%H:%M:%SZ"),
+    tables = {}, summary = {}, parts = {}, started_utc = os.date("!%Y-%m-%dT%H:%M:%SZ"),
   }, methods)
   for key, value in pairs(fields) do one[key] = value end
   local launcher = ranks.launcher()
@@ -74,6 +75,14 @@ function methods:fact(name, value)
   self.facts[#self.facts + 1] = { name, value }
 end
 
+---@param name string
+---@return any value nil if the fact is not known
+function methods:known(name)
+  for _, fact in ipairs(self.facts) do
+    if fact[1] == name then return fact[2] end
+  end
+end
+
 ---Says something on the terminal, in summary.md and in the manifest.
 ---@param text string
 function methods:note(text)
@@ -90,6 +99,13 @@ function methods:write(name, text)
   check(files.write(self:path(name), text))
 end
 
+---Adds a part of summary.md, after the sections' own.
+---@param title string
+---@param text string markdown
+function methods:part(title, text)
+  self.parts[#self.parts + 1] = { title, text }
+end
+
 ---Writes a table, which must not be empty.
 ---@param name string
 ---@param columns string[]
@@ -98,30 +114,31 @@ function methods:write_table(name, columns, rows)
   check(csv.write(self:path(name), columns, rows))
 end
 
----Notes a command for the manifest, with the variables that a case adds.
+---Notes a command for the manifest, with the variables that were set for it.
 ---@param text string
----@param case? string
-function methods:command(text, case)
+---@param env? table<string, string|number|false> false: removed
+function methods:command(text, env)
   local words = {}
-  for name, value in pairs(case and self:debug_environment(case) or {}) do
-    words[#words + 1] = name .. "=" .. value
+  for name, value in pairs(env or {}) do
+    words[#words + 1] = value and ("%s=%s"):format(name, value) or "-u " .. name
   end
   table.sort(words)
   words[#words + 1] = text
   self.commands[#self.commands + 1] = table.concat(words, " ")
 end
 
+local DEBUG = { NCCL_DEBUG = "INFO", NCCL_DEBUG_SUBSYS = "INIT,GRAPH,COLL" }
+
 ---NCCL's log of a case goes to raw/nccl, one file a process. A launcher's other processes
 ---cannot know the name of the directory: what they log is kept with their output.
 ---@param case string
 ---@return table<string, string> variables
 function methods:debug_environment(case)
+  local variables = {}
+  for name, value in pairs(self.chapter.debug or DEBUG) do variables[name] = value end
   local file = self:path(("raw/nccl/%s_%%h_%%p.log"):format(case))
-  return {
-    NCCL_DEBUG = "INFO",
-    NCCL_DEBUG_SUBSYS = "INIT,GRAPH,COLL",
-    NCCL_DEBUG_FILE = self.is_leader and file or nil,
-  }
+  variables.NCCL_DEBUG_FILE = self.is_leader and file or nil
+  return variables
 end
 
 ---@param section section
@@ -137,8 +154,9 @@ end
 ---@param name string of the case
 ---@param requested integer ranks
 ---@param sections section[]
-function methods:world(name, requested, sections)
-  worlds.measure(self, name, requested, sections)
+---@param options? worlds.options
+function methods:world(name, requested, sections, options)
+  worlds.measure(self, name, requested, sections, options)
 end
 
 ---Keeps what a program says, as artifacts/NAME; that it is not there is an answer, too.
@@ -215,13 +233,15 @@ function methods:derive(section)
   local rows = {}
   for _, case in ipairs(critical_path.cases(raw, section.keys)) do
     case.correct = is_correct(self, section, case)
-    local row, statistic = section.summarise(case)
+    local row, statistic = section.summarise(case, self.opt)
     if row then
       for _, column in ipairs(section.summary) do
         if row[column] == nil then row[column] = case[column] end
       end
       rows[#rows + 1] = row
-      self.summary[#self.summary + 1] = summary_row(section, case, statistic)
+      if statistic then
+        self.summary[#self.summary + 1] = summary_row(section, case, statistic)
+      end
     end
   end
   self:write_table(section.summary_file, section.summary, rows)
@@ -237,9 +257,7 @@ function methods:identity()
     finished_utc = self.finished_utc, nclua_version = inventory.version(),
     backend = self.backend,
   }
-  for _, fact in ipairs(self.facts) do
-    if fact[1] == "hostname" then identity.hostname = fact[2] end
-  end
+  identity.hostname = self:known("hostname")
   return identity
 end
 
@@ -266,11 +284,12 @@ function methods:manifest()
   for _, note in ipairs(self.notes) do list[#list + 1] = { "note", note } end
   append(self.chapter.remarks)
   append({
-    { "critical_path_summary",
+    { "critical_path_summary", self.chapter.summary_rule or
       "max rank duration per cycle, then median/P95 (nearest rank)/CV across cycles" },
-    { "NCCL_DEBUG", "INFO" },
-    { "NCCL_DEBUG_SUBSYS", "INIT,GRAPH,COLL" },
   })
+  for _, name in ipairs({ "NCCL_DEBUG", "NCCL_DEBUG_SUBSYS" }) do
+    list[#list + 1] = { name, (self.chapter.debug or DEBUG)[name] }
+  end
   return list
 end
 

@@ -14,7 +14,7 @@ local source = require("nclua.source")
 ---@field summary_file? string default: NAME_summary.csv
 ---@field summary_name? string default: NAME; what summary.csv calls the section
 ---@field raw_file? string where `prepare`'s rows go
----@field report report.column[]
+---@field report? report.column[] without it the table is in its file alone
 
 ---@class section: section.spec
 ---@field name string
@@ -24,7 +24,7 @@ local source = require("nclua.source")
 ---@field cases fun(opt: table, world_size: integer): table[] the cases, with their keys
 ---@field measure fun(rank: section.rank, case: table) in each rank, for each case
 ---@field prepare? fun(rows: table[]): table[] raw rows of all ranks into what is summarised
----@field summarise fun(case: critical_path.case): table, critical_path.statistic
+---@field summarise fun(case: critical_path.case, opt: table): table, table? the statistic
 local methods = {}
 methods.__index = methods
 
@@ -128,6 +128,20 @@ end
 ---All ranks meet here, with nothing left in the section's stream.
 function view:barrier()
   self.inner:barrier(self.stream)
+end
+
+---From now on rows and contracts belong to this case: for a section that measures several
+---in turns.
+---@param case table with all keys of the section
+function view:enter(case)
+  self.case = case
+end
+
+---Something that was found out here and holds for the whole run.
+---@param name string
+---@param value any
+function view:fact(name, value)
+  if self.index == 0 then self.inner:emit("facts", { name, value }) end
 end
 
 ---Iterates over the cycles of a case: warm-ups first, whose rows are not kept.

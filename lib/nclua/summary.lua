@@ -81,11 +81,15 @@ function summary.encode(run)
   if #run.notes > 0 then parts[2] = report.list(run.notes) end
   for _, section in ipairs(run.chapter.sections) do
     local rows = run.tables[section.name]
-    if rows then
+    if rows and section.report then
       parts[#parts + 1] = "## " .. section.title
       parts[#parts + 1] = invalid_times(rows)
       parts[#parts + 1] = report.table(section.report, rows)
     end
+  end
+  for _, part in ipairs(run.parts) do
+    parts[#parts + 1] = "## " .. part[1]
+    parts[#parts + 1] = part[2]
   end
   parts[#parts + 1] = "## Evidence boundary"
   parts[#parts + 1] = boundary(run)

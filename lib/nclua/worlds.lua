@@ -135,14 +135,14 @@ end
 
 local function fork(run, world, sections, bar)
   return ranks.run({
-    n = world.count, env = run:debug_environment(world.name), timeout_s = run.opt.timeout,
+    n = world.count, env = world.env, timeout_s = run.opt.timeout,
     affinity = affinity(run.opt, world.count), oversubscribe = run.opt.oversubscribe,
     on_row = new_receiver(run, world, bar),
     on_line = function(rank, line, stream)
       local prefix = stream == "stderr" and "rank %d stderr: %s" or "rank %d: %s"
       table.insert(world.output, prefix:format(rank, line))
     end,
-    fn = function(rank) measure(rank, sections, run.opt) end,
+    fn = function(rank) measure(rank, sections, world.opt) end,
   })
 end
 
@@ -161,23 +161,41 @@ local function text_of(output)
   return #output > 0 and table.concat(output, "\n") .. "\n" or ""
 end
 
+local function merged(base, more)
+  local all = {}
+  for key, value in pairs(base) do all[key] = value end
+  for key, value in pairs(more or {}) do all[key] = value end
+  return all
+end
+
+local function selected_of(run, sections)
+  local selected = {}
+  for _, section in ipairs(sections) do
+    if run:is_selected(section) then selected[#selected + 1] = section end
+  end
+  return selected
+end
+
+---@class worlds.options
+---@field env? ranks.env over those of `run:debug_environment`; false unsets
+---@field values? table<string, any> over the chapter's options, for the ranks of this world
+
 ---Measures sections in a world, unless none of them was selected.
 ---@param run run
 ---@param name string of the case
 ---@param requested integer ranks
 ---@param sections section[]
-function worlds.measure(run, name, requested, sections)
-  local selected = {}
-  for _, section in ipairs(sections) do
-    if run:is_selected(section) then selected[#selected + 1] = section end
-  end
+---@param options? worlds.options
+function worlds.measure(run, name, requested, sections, options)
+  local selected = selected_of(run, sections)
   if #selected == 0 then return end
   local count = worlds.shrink(run, name, requested)
   local world = { name = name, requested = requested, count = count, output = {},
-    rows = new_rows(count) }
-  run:command(("%d forked ranks of: %s"):format(count, run.command_line), name)
+    rows = new_rows(count), opt = merged(run.opt, options and options.values),
+    env = merged(run:debug_environment(name), options and options.env) }
+  run:command(("%d forked ranks of: %s"):format(count, run.command_line), world.env)
   local bar = progress.start({
-    total = count_steps(selected, run.opt, count), quiet = not run.is_leader,
+    total = count_steps(selected, world.opt, count), quiet = not run.is_leader,
   })
   local report, message = fork(run, world, selected, bar)
   bar:finish()
