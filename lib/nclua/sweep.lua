@@ -1,0 +1,193 @@
+--- The forced sweep: AllReduce at many sizes, made in every algorithm, protocol and number
+--- of channels, and as the library itself chooses. One communicator, another choice before
+--- each sample, in an order drawn anew every cycle: what drifts, drifts for all of them.
+local sweep = {}
+
+local combination = require("nclua.combination")
+local contest = require("nclua.contest")
+local cuda = require("nclua.cuda")
+local measure = require("nclua.measure")
+local payload = require("nclua.payload")
+local section = require("nclua.section")
+local shuffle = require("nclua.shuffle")
+local steering = require("nclua.steering")
+
+local FP32 = 4 -- bytes
+local NOT_A_TIME = 0 / 0
+
+sweep.KEYS = "size_bytes algorithm protocol channels"
+
+local SPEC = {
+  title = "Forced sweep",
+  columns = sweep.KEYS .. " cycle steering outcome time_us",
+  keys = sweep.KEYS,
+  case = "bytes={size_bytes};choice={algorithm}/{protocol}/{channels}",
+  metric = "time_us",
+  summary = sweep.KEYS .. [[ availability samples median_time_us low_us high_us p95_time_us
+    min_time_us max_time_us cv_percent median_algbw_GBs median_busbw_GBs auto_time_ratio
+    auto_time_ratio_low auto_time_ratio_high than_auto correct]],
+}
+
+---The options of every chapter that sweeps.
+---@type options.row[]
+sweep.OPTIONS = {
+  { "ranks", "auto", "ranks; auto: every GPU, or 4 on the CPU backend", kind = "integer",
+    min = 2 },
+  { "iterations", 20, "calls in a row that make one sample", min = 1 },
+  { "smallest", "4", "smallest message", kind = "size", min = FP32 },
+  { "algorithms", "all", "to be forced, comma-separated", kind = "list" },
+  { "protocols", "all", "to be forced, comma-separated", kind = "list" },
+  { "channels", "", "numbers of channels to be forced as well as NCCL's own, "
+    .. "comma-separated", kind = "integers" },
+  { "seed", 1, "of the random order" },
+  { "confidence", 0.95, "of the intervals that make a difference real" },
+  { "keep_env", "NCCL_NVLS_ENABLE", "NCCL variables that are kept; all others are removed",
+    kind = "list" },
+}
+
+---A quarter of a GPU's memory is left for three buffers of 1 GiB; a CPU moves less.
+sweep.LARGEST = { cpu = measure.largest("cpu"), cuda = 1 << 30 }
+
+---NCCL's log without a line a call, which would cost more than a small call itself.
+sweep.DEBUG = { NCCL_DEBUG = "INFO", NCCL_DEBUG_SUBSYS = "INIT,ENV,GRAPH" }
+
+---@param opt table
+---@return integer ranks that the options ask for
+function sweep.ranks(opt)
+  if opt.ranks ~= "auto" then return opt.ranks end
+  return cuda.backend() == "cpu" and 4 or math.max(2, cuda.device_count())
+end
+
+---@param opt table
+---@return combination[]
+function sweep.combinations(opt)
+  local list, message = combination.product(opt.algorithms, opt.protocols, opt.channels)
+  if not list then error(message, 0) end
+  return list
+end
+
+local function key(bytes, one)
+  return { size_bytes = bytes, algorithm = one.algorithm, protocol = one.protocol,
+    channels = one.channels }
+end
+
+-- What a sample of the world at hand is chosen by; only "live" ones come in pairs.
+local function steered_by(rank)
+  return rank.opt.only and "environment" or "live"
+end
+
+local function enqueue(rank, data, calls)
+  for _ = 1, calls do rank.comm:all_reduce(data.send, data.recv, "sum", rank.stream) end
+end
+
+local function sample(rank, data)
+  local calls = rank.opt.iterations
+  data:clear(rank.stream)
+  rank:barrier()
+  local time_us = cuda.time(rank.stream, function() enqueue(rank, data, calls) end) / calls
+  rank:emit({ steering = steered_by(rank), outcome = "measured", time_us = time_us })
+  rank:check("sum of every element", data:is_sum(rank.stream))
+end
+
+-- Which of the combinations there are at this size; the others get a row that says why.
+local function available(rank, steer, data, bytes)
+  local list = { combination.AUTO }
+  for _, one in ipairs(sweep.combinations(rank.opt)) do
+    local outcome = steer:probe(one, function() enqueue(rank, data, 1) end)
+    if outcome == "ignored" then return list, false end
+    if outcome == "forced" then
+      list[#list + 1] = one
+    else
+      rank:enter(key(bytes, one))
+      rank:emit({ steering = "live", outcome = outcome, time_us = NOT_A_TIME })
+    end
+  end
+  return list, true
+end
+
+-- Every call of a sample must really have been made in the way that was asked for.
+local function forced_sample(rank, steer, data, one)
+  local before = steer.plugin:report().forced
+  steer:force(one)
+  sample(rank, data)
+  local forced = steer.plugin:report().forced - before
+  local expected = one.algorithm == "auto" and 0 or rank.opt.iterations
+  rank:check("every call made as it was forced", forced == expected)
+end
+
+local function measure_live(rank, data, bytes)
+  local steer <close> = steering.open(rank)
+  local list, is_live = available(rank, steer, data, bytes)
+  rank:fact("steering", is_live and "live" or "none")
+  for cycle in rank:cycles() do
+    for _, one in ipairs(shuffle.order(list, rank.opt.seed, bytes, cycle)) do
+      rank:enter(key(bytes, one))
+      forced_sample(rank, steer, data, one)
+    end
+  end
+end
+
+-- In a world whose environment has made the choice.
+local function measure_only(rank, data, bytes)
+  rank:enter(key(bytes, rank.opt.only))
+  enqueue(rank, data, 1)
+  for _ in rank:cycles() do sample(rank, data) end
+end
+
+local function sizes(opt)
+  return opt.sizes or measure.sizes(opt.smallest, opt.largest, 2)
+end
+
+-- AUTO stands for the case until the section enters others.
+local function cases(opt)
+  local list = {}
+  for i, bytes in ipairs(sizes(opt)) do list[i] = key(bytes, combination.AUTO) end
+  return list
+end
+
+local function measure_case(rank, case)
+  local bytes = case.size_bytes
+  local data <close> = payload.all_reduce(rank, "f32", bytes // FP32)
+  local how = rank.opt.only and measure_only or measure_live
+  how(rank, data, bytes)
+end
+
+local function against_auto(case, times, opt)
+  local auto = case:with(combination.AUTO):slowest_of("time_us")
+  return contest.compare(auto, times,
+    { is_paired = case.steering == "live", confidence = opt.confidence })
+end
+
+local function summarise(case, opt)
+  if case.outcome ~= "measured" then
+    return { availability = case.outcome, samples = 0, correct = "" }
+  end
+  local times, time = case:slowest_of("time_us"), case:slowest("time_us")
+  local low, high = contest.interval(times, { confidence = opt.confidence })
+  local against = against_auto(case, times, opt)
+  local algbw, busbw =
+    measure.all_reduce_bandwidth(case.size_bytes, time.median, case.world_size)
+  return {
+    availability = "available", samples = time.samples, median_time_us = time.median,
+    low_us = low, high_us = high, p95_time_us = time.p95, min_time_us = time.min,
+    max_time_us = time.max, cv_percent = time.cv_percent, median_algbw_GBs = algbw,
+    median_busbw_GBs = busbw, auto_time_ratio = against.ratio,
+    auto_time_ratio_low = against.low, auto_time_ratio_high = against.high,
+    than_auto = against.verdict,
+  }, time
+end
+
+---The section of a sweep.
+---@param name string
+---@param spec? table over the section's own fields
+---@return section
+function sweep.section(name, spec)
+  local all = {}
+  for field, value in pairs(SPEC) do all[field] = value end
+  for field, value in pairs(spec or {}) do all[field] = value end
+  local one = section.new(name, all)
+  one.cases, one.measure, one.summarise = cases, measure_case, summarise
+  return one
+end
+
+return sweep
