@@ -6,6 +6,7 @@
 
 static const char *const priorities[] = {"normal", "high", NULL};
 enum { PRIORITY_NORMAL, PRIORITY_HIGH };
+enum { LONGEST_SPIN_US = 10 * 1000 * 1000 };
 
 struct stream *cuda_checkstream(lua_State *L, int arg) {
   struct stream *s = luaL_checkudata(L, arg, CUDA_STREAM);
@@ -122,6 +123,17 @@ static int stream_wait(lua_State *L) {
   return 1;
 }
 
+static int stream_spin(lua_State *L) {
+  const struct stream *s = cuda_checkstream(L, 1);
+  const unsigned microseconds = (unsigned)bind_checkrange(L, 2, 0, LONGEST_SPIN_US);
+  cuda_enter(L, s->cuda, s->device, "spin");
+  const CUresult rc = s->cuda->api->spin(microseconds, s->handle);
+  if (rc) return cuda_raise(L, s->cuda, "spin", rc);
+  cuda_enqueued(s->cuda, s->device);
+  lua_settop(L, 1);
+  return 1;
+}
+
 static int stream_tostring(lua_State *L) {
   const struct stream *s = luaL_checkudata(L, 1, CUDA_STREAM);
   if (s->handle) {
@@ -149,6 +161,7 @@ static const luaL_Reg stream_methods[] = {
   {"close", stream_close},
   {"sync", stream_sync},
   {"query", stream_query},
+  {"spin", stream_spin},
   {"wait", stream_wait},
   {"capture", cuda_graph_capture},
   {NULL, NULL},

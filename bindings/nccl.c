@@ -164,6 +164,7 @@ static const luaL_Reg methods[] = {
   {"all_to_all", nccl_all_to_all},
   {"async_error", nccl_comm_async_error},
   {"broadcast", nccl_broadcast},
+  {"burst", nccl_burst},
   {"close", nccl_comm_close},
   {"finalize", nccl_comm_finalize},
   {"gather", nccl_gather},
@@ -187,6 +188,7 @@ int luaopen_nclua_nccl(lua_State *L) {
   lua_pop(L, 1);
   nccl_comm_type(L, methods);
   nccl_op_type(L);
+  nccl_burst_type(L);
   nccl_register_types(L);
   luaL_newlib(L, functions);
   luaL_setfuncs(L, methods, 0);

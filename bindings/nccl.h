@@ -15,11 +15,12 @@
 struct nccl {
   const struct coll_api *api; /* NULL until something needed it */
   struct cuda *cuda;
-  int version;       /* 22803 */
-  int group_depth;   /* groups that run */
-  int members;       /* communicators in the running group */
-  uint64_t cliques;  /* made by init_all */
-  bool holds_thread; /* NCCL's bootstrap thread may run: no fork any more */
+  int version;         /* 22803 */
+  int group_depth;     /* groups that run */
+  int members;         /* communicators in the running group */
+  uint64_t cliques;    /* made by init_all */
+  bool holds_thread;   /* NCCL's bootstrap thread may run: no fork any more */
+  struct burst *burst; /* that writes down what is called; NULL but inside comm:burst */
 };
 
 /* What dies with its communicator: an operator, a registration, a window. */
@@ -54,6 +55,39 @@ struct comm {
   struct comms_entry entry;
   struct nccl_child *children;
 };
+
+enum nccl_kind {
+  NCCL_ALL_GATHER,
+  NCCL_ALL_REDUCE,
+  NCCL_ALL_TO_ALL,
+  NCCL_BROADCAST,
+  NCCL_GATHER,
+  NCCL_RECV,
+  NCCL_REDUCE,
+  NCCL_REDUCE_SCATTER,
+  NCCL_SCATTER,
+  NCCL_SEND
+};
+
+/* A call as the library takes it; what its kind has no use for is ignored. */
+struct nccl_call {
+  enum nccl_kind kind;
+  void *send, *recv;
+  size_t count; /* as NCCL counts it for this kind */
+  ncclDataType_t type;
+  ncclRedOp_t op;
+  int peer; /* root or peer; -1: neither */
+};
+
+const char *nccl_call_name(const struct nccl_call *call);
+
+/* Calls the library, with nothing checked any more. */
+ncclResult_t nccl_call_issue(const struct nccl_call *call, const struct comm *c,
+                             CUstream stream);
+
+/* Inside comm:burst: writes the call down instead. The arguments of the Lua call are on the
+   stack; they are kept with it. */
+int nccl_burst_add(lua_State *L, struct comm *c, const struct nccl_call *call);
 
 /* The state's struct with both backends loaded, or NULL with *e filled. */
 struct nccl *nccl_open(lua_State *L, struct err *e);
@@ -106,6 +140,7 @@ void nccl_close_child(struct nccl_child *child);
 ncclRedOp_t nccl_checkop(lua_State *L, int arg, const struct comm *c, ncclDataType_t type);
 
 void nccl_comm_type(lua_State *L, const luaL_Reg *methods);
+void nccl_burst_type(lua_State *L);
 void nccl_op_type(lua_State *L);
 void nccl_register_types(lua_State *L);
 
@@ -114,6 +149,7 @@ int nccl_all_gather(lua_State *L);
 int nccl_all_reduce(lua_State *L);
 int nccl_all_to_all(lua_State *L);
 int nccl_broadcast(lua_State *L);
+int nccl_burst(lua_State *L);
 int nccl_gather(lua_State *L);
 int nccl_recv(lua_State *L);
 int nccl_reduce(lua_State *L);

@@ -11,13 +11,6 @@
 
 enum { SEND = 2, RECV = 3 }; /* stack indices of the buffers */
 
-/* A call on its way: what every function below has in common. */
-struct call {
-  struct comm *comm;
-  const char *function;
-  CUstream stream;
-};
-
 static void *memory(const struct buffer *b) {
   return b ? (void *)(uintptr_t)b->ptr : NULL;
 }
@@ -122,40 +115,50 @@ static void check_parts(lua_State *L, int arg, const struct comm *c,
 }
 
 /* On request, the call shows as a range in a trace. */
-static void push_range(const struct call *call, const struct buffer *b) {
+static void push_range(const struct comm *c, const struct nccl_call *call) {
   char text[96];
-  const struct device_api *api = call->comm->cuda->api;
-  snprintf(text, sizeof text, "%s %zu %s", call->function, b->count, dtype_names[b->type]);
+  const struct device_api *api = c->cuda->api;
+  const char *type = dtype_names[call->type];
+  snprintf(text, sizeof text, "%s %zu %s", nccl_call_name(call), call->count, type);
   if (api->range_push) api->range_push(text);
 }
 
-static void pop_range(const struct call *call) {
-  const struct device_api *api = call->comm->cuda->api;
-  if (api->range_pop) api->range_pop();
+static void pop_range(const struct comm *c) {
+  if (c->cuda->api->range_pop) c->cuda->api->range_pop();
 }
 
-static void begin(lua_State *L, const struct call *call, const struct buffer *b, int peer) {
-  struct comm *c = call->comm;
+static void begin(lua_State *L, struct comm *c, const struct nccl_call *call,
+                  CUstream stream) {
+  const char *function = nccl_call_name(call);
   const CUresult rc = cuda_use(c->cuda, c->device); /* whose default stream NULL is */
-  if (rc) cuda_raise(L, c->cuda, call->function, rc);
+  if (rc) cuda_raise(L, c->cuda, function, rc);
   recorder_enqueue(&(struct recorder_op){
-    call->function, c->handle, call->stream, c->op_count, b->count, b->type, peer});
-  if (trace_wants_collectives()) push_range(call, b);
+    function, c->handle, stream, c->op_count, call->count, call->type, call->peer});
+  if (trace_wants_collectives()) push_range(c, call);
 }
 
 /* A call that failed is not counted: the library did not count it either. */
-static int finish(lua_State *L, const struct call *call, ncclResult_t rc) {
-  struct comm *c = call->comm;
-  if (trace_wants_collectives()) pop_range(call);
+static int finish(lua_State *L, struct comm *c, const struct nccl_call *call,
+                  ncclResult_t rc) {
+  if (trace_wants_collectives()) pop_range(c);
   const bool is_pending = c->nccl->group_depth > 0;
   cuda_enqueued(c->cuda, c->device);
   /* A non-blocking communicator enqueues in a thread of NCCL's. Its buffers may be closed
      as soon as this returns, so it is waited for; a group does that at its end. */
   if (rc == ncclInProgress) rc = is_pending ? ncclSuccess : nccl_settle(c, rc);
-  if (rc) return nccl_raise_of(L, c, call->function, rc);
+  if (rc) return nccl_raise_of(L, c, nccl_call_name(call), rc);
   c->op_count++;
   lua_settop(L, 1);
   return 1;
+}
+
+/* The checks are done: makes the call, or writes it down for a burst. */
+static int make(lua_State *L, struct comm *c, const struct nccl_call *call,
+                int stream_arg) {
+  const CUstream stream = cuda_optstream(L, stream_arg, c->device);
+  if (c->nccl->burst) return nccl_burst_add(L, c, call);
+  begin(L, c, call, stream);
+  return finish(L, c, call, nccl_call_issue(call, c, stream));
 }
 
 int nccl_all_reduce(lua_State *L) {
@@ -163,13 +166,9 @@ int nccl_all_reduce(lua_State *L) {
   const struct buffer *send = check_side(L, SEND, c), *recv = check_side(L, RECV, c);
   check_same(L, send, recv, true);
   const ncclRedOp_t op = nccl_checkop(L, 4, c, send->type);
-  const struct call call = {c, "all_reduce", cuda_optstream(L, 5, c->device)};
-  begin(L, &call, send, -1);
-  return finish(
-    L,
-    &call,
-    c->api->all_reduce(
-      memory(send), memory(recv), send->count, send->type, op, c->handle, call.stream));
+  const struct nccl_call call = {
+    NCCL_ALL_REDUCE, memory(send), memory(recv), send->count, send->type, op, -1};
+  return make(L, c, &call, 5);
 }
 
 int nccl_reduce(lua_State *L) {
@@ -179,18 +178,9 @@ int nccl_reduce(lua_State *L) {
   const struct buffer *recv = opt_side(L, RECV, c, c->rank == root);
   if (recv) check_same(L, send, recv, true);
   const ncclRedOp_t op = nccl_checkop(L, 4, c, send->type);
-  const struct call call = {c, "reduce", cuda_optstream(L, 6, c->device)};
-  begin(L, &call, send, root);
-  return finish(L,
-                &call,
-                c->api->reduce(memory(send),
-                               memory(recv),
-                               send->count,
-                               send->type,
-                               op,
-                               root,
-                               c->handle,
-                               call.stream));
+  const struct nccl_call call = {
+    NCCL_REDUCE, memory(send), memory(recv), send->count, send->type, op, root};
+  return make(L, c, &call, 6);
 }
 
 int nccl_broadcast(lua_State *L) {
@@ -199,26 +189,18 @@ int nccl_broadcast(lua_State *L) {
   const struct buffer *send = opt_side(L, SEND, c, c->rank == root);
   const struct buffer *recv = check_side(L, RECV, c);
   if (send) check_same(L, send, recv, true);
-  const struct call call = {c, "broadcast", cuda_optstream(L, 5, c->device)};
-  begin(L, &call, recv, root);
-  return finish(
-    L,
-    &call,
-    c->api->broadcast(
-      memory(send), memory(recv), recv->count, recv->type, root, c->handle, call.stream));
+  const struct nccl_call call = {
+    NCCL_BROADCAST, memory(send), memory(recv), recv->count, recv->type, ncclSum, root};
+  return make(L, c, &call, 5);
 }
 
 int nccl_all_gather(lua_State *L) {
   struct comm *c = check_caller(L, "all_gather");
   const struct buffer *send = check_side(L, SEND, c), *recv = check_side(L, RECV, c);
   check_parts(L, RECV, c, recv, send);
-  const struct call call = {c, "all_gather", cuda_optstream(L, 4, c->device)};
-  begin(L, &call, send, -1);
-  return finish(
-    L,
-    &call,
-    c->api->all_gather(
-      memory(send), memory(recv), send->count, send->type, c->handle, call.stream));
+  const struct nccl_call call = {
+    NCCL_ALL_GATHER, memory(send), memory(recv), send->count, send->type, ncclSum, -1};
+  return make(L, c, &call, 4);
 }
 
 int nccl_reduce_scatter(lua_State *L) {
@@ -226,13 +208,9 @@ int nccl_reduce_scatter(lua_State *L) {
   const struct buffer *send = check_side(L, SEND, c), *recv = check_side(L, RECV, c);
   check_parts(L, SEND, c, send, recv);
   const ncclRedOp_t op = nccl_checkop(L, 4, c, send->type);
-  const struct call call = {c, "reduce_scatter", cuda_optstream(L, 5, c->device)};
-  begin(L, &call, recv, -1);
-  return finish(
-    L,
-    &call,
-    c->api->reduce_scatter(
-      memory(send), memory(recv), recv->count, recv->type, op, c->handle, call.stream));
+  const struct nccl_call call = {
+    NCCL_REDUCE_SCATTER, memory(send), memory(recv), recv->count, recv->type, op, -1};
+  return make(L, c, &call, 5);
 }
 
 int nccl_all_to_all(lua_State *L) {
@@ -241,12 +219,9 @@ int nccl_all_to_all(lua_State *L) {
   const size_t part = send->count / (size_t)c->count;
   check_same(L, send, recv, false);
   if (send->count % (size_t)c->count) parts_error(L, c, send->count);
-  const struct call call = {c, "all_to_all", cuda_optstream(L, 4, c->device)};
-  begin(L, &call, send, -1);
-  return finish(L,
-                &call,
-                c->api->all_to_all(
-                  memory(send), memory(recv), part, send->type, c->handle, call.stream));
+  const struct nccl_call call = {
+    NCCL_ALL_TO_ALL, memory(send), memory(recv), part, send->type, ncclSum, -1};
+  return make(L, c, &call, 4);
 }
 
 int nccl_gather(lua_State *L) {
@@ -255,13 +230,9 @@ int nccl_gather(lua_State *L) {
   const struct buffer *send = check_side(L, SEND, c);
   const struct buffer *recv = opt_side(L, RECV, c, c->rank == root);
   if (recv) check_parts(L, RECV, c, recv, send);
-  const struct call call = {c, "gather", cuda_optstream(L, 5, c->device)};
-  begin(L, &call, send, root);
-  return finish(
-    L,
-    &call,
-    c->api->gather(
-      memory(send), memory(recv), send->count, send->type, root, c->handle, call.stream));
+  const struct nccl_call call = {
+    NCCL_GATHER, memory(send), memory(recv), send->count, send->type, ncclSum, root};
+  return make(L, c, &call, 5);
 }
 
 int nccl_scatter(lua_State *L) {
@@ -270,31 +241,25 @@ int nccl_scatter(lua_State *L) {
   const struct buffer *send = opt_side(L, SEND, c, c->rank == root);
   const struct buffer *recv = check_side(L, RECV, c);
   if (send) check_parts(L, SEND, c, send, recv);
-  const struct call call = {c, "scatter", cuda_optstream(L, 5, c->device)};
-  begin(L, &call, recv, root);
-  return finish(
-    L,
-    &call,
-    c->api->scatter(
-      memory(send), memory(recv), recv->count, recv->type, root, c->handle, call.stream));
+  const struct nccl_call call = {
+    NCCL_SCATTER, memory(send), memory(recv), recv->count, recv->type, ncclSum, root};
+  return make(L, c, &call, 5);
 }
 
 int nccl_send(lua_State *L) {
   struct comm *c = check_caller(L, "send");
   const struct buffer *b = check_buffer(L, 2, c, "buffer");
   const int peer = check_rank(L, 3, c, "peer");
-  const struct call call = {c, "send", cuda_optstream(L, 4, c->device)};
-  begin(L, &call, b, peer);
-  return finish(
-    L, &call, c->api->send(memory(b), b->count, b->type, peer, c->handle, call.stream));
+  const struct nccl_call call = {
+    NCCL_SEND, memory(b), NULL, b->count, b->type, ncclSum, peer};
+  return make(L, c, &call, 4);
 }
 
 int nccl_recv(lua_State *L) {
   struct comm *c = check_caller(L, "recv");
   const struct buffer *b = check_buffer(L, 2, c, "buffer");
   const int peer = check_rank(L, 3, c, "peer");
-  const struct call call = {c, "recv", cuda_optstream(L, 4, c->device)};
-  begin(L, &call, b, peer);
-  return finish(
-    L, &call, c->api->recv(memory(b), b->count, b->type, peer, c->handle, call.stream));
+  const struct nccl_call call = {
+    NCCL_RECV, NULL, memory(b), b->count, b->type, ncclSum, peer};
+  return make(L, c, &call, 4);
 }

@@ -115,6 +115,8 @@ int nccl_group(lua_State *L) {
   lua_settop(L, 1);
   struct nccl *n = nccl_open(L, &e);
   if (!n) return luaL_error(L, "group: %s", e.text);
+  if (n->burst)
+    return luaL_error(L, "group: not inside a burst, which has an option group");
   ncclResult_t rc = n->api->group_start();
   if (rc) return nccl_raise(L, n, "group", rc);
   cuda_hold(n->cuda);

@@ -197,6 +197,12 @@ function stream:query() end
 ---@return cuda.stream self
 function stream:wait(event) end
 
+---Keeps the stream busy for so long: what is enqueued meanwhile begins at once when it ends.
+---Raises "CUDA_ERROR_NOT_SUPPORTED" where no kernel can be compiled.
+---@param microseconds integer up to 10 s
+---@return cuda.stream self
+function stream:spin(microseconds) end
+
 ---Calls `fn` and makes a graph of what it enqueues on the stream, and on streams that join
 ---by events, without running it. Inside, nothing may wait for the device. Buffers and
 ---communicators that took part are kept alive; closing one of them closes the graph. An

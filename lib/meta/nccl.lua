@@ -172,6 +172,16 @@ function nccl.send(comm, buffer, peer, stream) end
 ---@return nccl.comm comm
 function nccl.recv(comm, buffer, peer, stream) end
 
+---Calls of one communicator, checked once and then made in a loop in C: for measurements in
+---which a Lua call's 0.2 µs would count. Calls `fn`, in which every collective of `comm` is
+---checked and written down instead of made; streams named there are ignored. With `group`,
+---so many calls each are one NCCL group.
+---@param comm nccl.comm
+---@param fn fun()
+---@param options? { group: integer } of calls, which must be a multiple of it; default: 0
+---@return nccl.burst burst
+function nccl.burst(comm, fn, options) end
+
 ---An operator of this communicator: its ranks' elements times their scalars, summed. It ends
 ---with the communicator.
 ---@param comm nccl.comm
@@ -254,6 +264,33 @@ function nccl.close(comm) end
 ---@field device integer
 ---@field name string? the option
 local comm = {}
+
+---A list of calls. It goes round: after the last call comes the first. Raises when one of
+---the buffers, or the communicator, is closed.
+---@class nccl.burst
+---@field count integer of calls
+---@field group integer calls of an NCCL group; 0: none
+local burst = {}
+
+---Makes the next calls. Also inside stream:capture, but not inside nccl.group.
+---@param calls integer
+---@param stream? cuda.stream
+---@return nccl.burst self
+function burst:enqueue(calls, stream) end
+
+---Makes the next calls and waits for the stream. The clock runs from the first call, after
+---all checks, until the stream is known to be empty.
+---@param calls integer
+---@param stream? cuda.stream
+---@return number enqueue_us until the last call returned
+---@return number wall_us
+function burst:time(calls, stream) end
+
+---The next call is the first again.
+---@return nccl.burst self
+function burst:rewind() end
+
+function burst:close() end
 
 ---@class nccl.op
 ---@field dtype cuda.dtype

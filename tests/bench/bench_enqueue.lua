@@ -7,6 +7,11 @@ local stream = assert(cuda.stream())
 local x, y = assert(cuda.buffer("f32", 16)), assert(cuda.buffer("f32", 16))
 local all_reduce = nccl.all_reduce
 
+local burst = comm:burst(function() comm:all_reduce(x, x, "sum", stream) end)
+local pieces = comm:burst(function()
+  for i = 1, 16 do comm:all_reduce(x:slice(i, 1), y:slice(i, 1), "sum", stream) end
+end)
+
 return {
   { "empty loop", function(n) for _ = 1, n do end end },
   { 'comm:all_reduce(x, x, "sum", stream)', function(n)
@@ -25,6 +30,10 @@ return {
     nccl.group(function()
       for _ = 1, n do comm:all_reduce(x, x, "sum", stream) end
     end)
+  end },
+  { "burst:enqueue(n, stream)", function(n) burst:enqueue(n, stream) end },
+  { "burst:enqueue(20, stream)", function(n)
+    for _ = 1, n // 20 do pieces:enqueue(20, stream) end
   end },
   { "comm:all_gather(x, y, stream)", function(n)
     for _ = 1, n do comm:all_gather(x, y, stream) end
