@@ -1,5 +1,5 @@
---- Text that does not belong: launcher prefixes in front of lines, and NCCL log lines or
---- function traces that landed inside other lines because they share one stream.
+--- Text that does not belong: launcher prefixes in front of lines, function traces inside
+--- them. NCCL's own messages are cut out by nclua.logscan.
 local foreign = {}
 
 -- Each is tried once, at the start of the line; rank where the prefix names it.
@@ -21,43 +21,6 @@ function foreign.strip_launcher(line)
     if last then return line:sub(last + 1), math.tointeger(rank) end
   end
   return line
-end
-
-local LEVELS = { INFO = true, WARN = true, TRACE = true, CALL = true }
-
--- The host of a log line begins where the text before it ends: after white space, or, if a
--- row ran into it, after the number that the row ended with.
-local function host_start(line, first, hosts)
-  local token = line:match("^%S+", first)
-  for host in pairs(hosts) do
-    local at = token:find(host .. ":", 1, true)
-    if at then return first + at - 1 end
-  end
-  local number = token:match("^%-?%d+%.?%d*") or token:match("^N/A")
-  local rest = number and token:sub(#number + 1)
-  if rest and rest:match("^%a") then return first + #number end
-  return first
-end
-
---- Where an NCCL log line begins inside a line, if one does.
----@param line string
----@param hosts table<string, boolean> host names seen so far; extended
----@return integer? position
-function foreign.find_log(line, hosts)
-  local from = 1
-  while true do
-    local first, last, host = line:find("([%w._-]+):%d+:%d+ %[%-?%d+%] ", from)
-    if not first then return nil end
-    local level = line:match("^NCCL (%u+)", last + 1)
-      or line:match("^[%w_]+, %d+ NCCL (%u+)", last + 1)
-      or line:match("^%S+:%d+ NCCL (%u+)", last + 1)
-    if LEVELS[level] then
-      local start = host_start(line, first, hosts)
-      if start == 1 then hosts[host] = true end
-      return start
-    end
-    from = last + 1
-  end
 end
 
 --- Where a function trace ("TimeTest(), common.cu:610, ") stands; patched programs print it
