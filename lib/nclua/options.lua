@@ -16,6 +16,8 @@ local size = require("nclua.size")
 ---@field kind? "size"|"integer"|"list"|"integers" what a text means
 ---@field min? number
 ---@field choices? string[] the words allowed
+---@field positional? "+"|"*"|"?" no option but arguments: at least one, any number, at most
+---one; the value is a list
 
 ---@class options.result
 ---@field values table<string, any> by name; a list kind is a table
@@ -89,6 +91,10 @@ end
 
 local function add(parser, row)
   local name, default, help = row[1], row[2], row[3]
+  if row.positional then
+    parser:argument(name, help):args("*") -- --help needs none of them
+    return
+  end
   if default == false then
     parser:flag(flag_of(name), help)
     return
@@ -106,7 +112,20 @@ local function new_parser(name, description, rows)
   return parser
 end
 
+local function positional_of(row, given)
+  if row.positional == "+" and #given == 0 then
+    return nil, ("missing argument: %s"):format(row[1])
+  end
+  if row.positional == "?" and #given > 1 then
+    return nil, ("unexpected argument: %s"):format(given[2])
+  end
+  return given, table.concat(given, " ")
+end
+
 local function value_of(row, given)
+  if row.positional then
+    return positional_of(row, given or {})
+  end
   if row[2] == false then return given or false, tostring(given or false) end
   local text = tostring(given or row[2])
   if text == "auto" and row[2] == "auto" then return text, text end

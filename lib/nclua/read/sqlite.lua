@@ -1,0 +1,66 @@
+--- SQLite files: Nsight Systems exports, nvprof's, nclua's own traces.
+local document = require("nclua.read.document")
+local lfs = require("lfs")
+local nsys = require("nclua.parse.nsys")
+
+local sqlite = {}
+
+-- SQLite wants a file: what comes compressed or from standard input goes into one first.
+local function spool(source)
+  local path = os.tmpname()
+  local file, message = io.open(path, "wb")
+  if not file then return nil, message end
+  while true do
+    local piece, why = source.next()
+    local ok, failure = piece, why
+    if piece and piece ~= "" then ok, failure = file:write(piece) end
+    if not ok or piece == "" then
+      file:close()
+      if piece == "" then return path end
+      os.remove(path)
+      return nil, failure
+    end
+  end
+end
+
+-- Is the file itself a database, not a compressed one?
+local function is_plain(path)
+  if path == "-" or lfs.attributes(path, "mode") ~= "file" then return false end
+  local file <close> = io.open(path, "rb")
+  return file ~= nil and file:read(16) == "SQLite format 3\0"
+end
+
+local function fill(doc, trace)
+  doc:fact("kernel names from", trace.name_column)
+  for id, name in pairs(trace.devices) do doc:fact("GPU " .. id, name) end
+  if not trace.has_kernels then doc:problem("no table of kernels with start and end") end
+  local tables = {}
+  for name in pairs(trace.tables) do tables[#tables + 1] = { table = name } end
+  table.sort(tables, function(a, b) return a.table < b.table end)
+  doc:table("kernels", { "name", "grid_x", "block_x", "count", "total_us", "median_us",
+    "min_us", "max_us" }, trace:summary())
+  doc:table("tables", { "table" }, tables)
+end
+
+local function read_trace(path)
+  local trace <close>, message = nsys.open(path)
+  if not trace then return nil, message end
+  local doc = document.new("trace")
+  local ok, why = pcall(fill, doc, trace)
+  if not ok then doc:problem(tostring(why)) end
+  return doc
+end
+
+---@param source table
+---@return nclua.read.document? document
+---@return string? message
+function sqlite.read(source)
+  if is_plain(source.path) then return read_trace(source.path) end
+  local path, why = spool(source)
+  if not path then return nil, why end
+  local doc, message = read_trace(path)
+  os.remove(path)
+  return doc, message
+end
+
+return sqlite
