@@ -35,7 +35,8 @@ local nccl_tests = {}
 
 ---@class nclua.nccl_tests.run one table
 ---@field program string? "all_reduce_perf"
----@field collective string? "all_reduce", from the program's name
+---@field collective string? "all_reduce", from the program's name, or inferred
+---@field is_collective_inferred boolean?
 ---@field ranks integer? one more than the highest rank listed
 ---@field nodes integer? hosts listed, or inferred from the devices a host has
 ---@field is_nodes_inferred boolean?

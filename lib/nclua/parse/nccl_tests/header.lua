@@ -1,4 +1,5 @@
 --- The lines around the rows: versions, parameters, devices, labels, closing lines.
+local infer = require("nclua.parse.nccl_tests.infer")
 local rows = require("nclua.parse.nccl_tests.rows")
 
 local header = {}
@@ -189,6 +190,10 @@ function header.complete(run)
     run.ranks = math.max(run.ranks or 0, device.rank + 1)
   end
   if run.ranks then infer_nodes(run) end
+  if not run.collective then
+    run.collective = infer.collective(run)
+    run.is_collective_inferred = run.collective ~= nil or nil
+  end
   return run
 end
 
