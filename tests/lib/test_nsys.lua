@@ -31,7 +31,8 @@ local SCHEMAS = {
   { "nvprof", {
       "create table StringTable (_id_ integer, value text)",
       "insert into StringTable values (4, 'kernel')",
-      "create table " .. KERNEL .. " (_id_ integer, start integer, end integer, name integer)",
+      "create table " .. KERNEL .. " (_id_ integer, start integer, end integer,"
+        .. " name integer)",
       "insert into " .. KERNEL .. " values (1, 10, 20, 4)",
     }, "name", { name = "kernel", start_ns = 10, end_ns = 20 } },
   { "only schedules", { "create table SCHED_EVENTS (id integer)" }, nil, nil },

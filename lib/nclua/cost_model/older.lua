@@ -162,7 +162,7 @@ local function bandwidth(s, collective, algorithm, protocol)
   local refined = F(refine[algorithm](s, g, collective, protocol, total, row))
   local ratio = algorithm == "Ring" and s.ranks / steps(s, collective)
     or algorithm == "NVLS" and 0.75 or 0.5
-  return F(refined * ratio), total
+  return F(refined * F(ratio)), total -- float32 in NCCL, too
 end
 
 -- Steps of a ring that cross nodes: an AllReduce counted one round more since 2.12.
