@@ -9,6 +9,7 @@ static const luaL_Reg modules[] = {
   {"cjson", open_cjson},
   {"cjson.safe", open_cjson_safe},
   {"lfs", open_lfs},
+  {"nclua.cpu", luaopen_nclua_cpu},
   {"nclua.cuda", luaopen_nclua_cuda},
   {"nclua.embedded", luaopen_nclua_embedded},
   {"nclua.gzip", luaopen_nclua_gzip},

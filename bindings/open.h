@@ -10,6 +10,7 @@ void open_modules(lua_State *L);
 int open_cjson(lua_State *L);
 int open_cjson_safe(lua_State *L);
 int open_lfs(lua_State *L);
+int luaopen_nclua_cpu(lua_State *L);
 int luaopen_nclua_sqlite(lua_State *L);
 int luaopen_nclua_stats(lua_State *L);
 int luaopen_nclua_embedded(lua_State *L);

@@ -151,6 +151,37 @@ struct device_api {
   CUresult (*range_pop)(void);
 };
 
+enum coll_verb { COLL_RECV = 1, COLL_REDUCE = 2, COLL_COPY = 4, COLL_SEND = 8 };
+enum { COLL_PEERS = 3, COLL_NOWHERE = -1 };
+
+/* What one rank did with one chunk on one channel. */
+struct coll_step {
+  int64_t begin_ns, end_ns;  /* CLOCK_MONOTONIC */
+  int64_t delay_ns, wait_ns; /* of it: as told, and for peers */
+  uint64_t call;             /* the operation's number in its communicator, from 0 */
+  int64_t offset; /* bytes into the message; COLL_NOWHERE: in none of its buffers */
+  uint64_t bytes;
+  int rank, channel, step;                          /* from 0 */
+  int function, algorithm, protocol;                /* NCCL's numbers; -1: none */
+  unsigned verbs;                                   /* enum coll_verb */
+  int from[COLL_PEERS], to[COLL_PEERS], nfrom, nto; /* ranks */
+};
+
+/* A step that shall come late; -1 stands for any. */
+struct coll_delay {
+  int rank, step, us, channel, call;
+};
+
+/* Looking into collectives while they run. */
+struct coll_steps {
+  /* From now on, the first `limit` steps of this process are recorded. */
+  int (*start)(size_t limit, struct err *e);
+  /* How many there were; *steps is valid until the next start. */
+  size_t (*stop)(const struct coll_step **steps, size_t *lost);
+  /* Instead of those set before. */
+  int (*delay)(const struct coll_delay *list, size_t count, struct err *e);
+};
+
 /* The collectives: NCCL. Where a library is too old for a function, its member is NULL. */
 struct coll_api {
   const char *name; /* "nccl" or "cpu" */
@@ -162,6 +193,7 @@ struct coll_api {
      CPU backend calls it; a GPU's completions are known when a stream has been waited for.
    */
   void (*completed)(ncclComm_t comm, uint64_t op_count);
+  const struct coll_steps *steps; /* NULL: nobody can look into a GPU's kernels */
 
   ncclResult_t (*get_version)(int *version);
   ncclResult_t (*get_unique_id)(ncclUniqueId *id);

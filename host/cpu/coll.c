@@ -3,6 +3,7 @@
 #include "host/cpu/fail.h"
 #include "host/cpu/group.h"
 #include "host/cpu/split.h"
+#include "host/cpu/steps.h"
 #include "host/cpu/unique_id.h"
 
 /* The collectives of the CPU backend: NCCL's entry points and its argument checks. */
@@ -164,6 +165,7 @@ struct coll_api cpu_coll = {
   .name = "cpu",
   .load = load,
   .library_path = library_path,
+  .steps = &cpu_steps,
   .get_version = get_version,
   .get_unique_id = cpu_unique_id_create,
   .get_error_string = get_error_string,

@@ -39,9 +39,12 @@ static ncclResult_t run_channel(ncclComm_t comm, const struct cpu_op *op,
   const struct cpu_part part = cpu_choice_part(choice, i);
   const size_t element = dtype_size(op->type);
   const size_t slice = choose_slice(comm, op, part.count * element);
+  struct cpu_course course = {choice->algorithm, choice->protocol, 0};
   struct cpu_primitives p = {
     .comm = comm,
     .channel = choice->first_channel + i,
+    .op = op,
+    .course = &course,
     .protocol = cpu_protocols[choice->protocol],
     .redop = &op->redop,
     .element = element,

@@ -3,6 +3,7 @@
 #include "host/cpu/fail.h"
 #include "host/cpu/order.h"
 #include "host/cpu/select.h"
+#include "host/cpu/steps.h"
 #include "host/cpu/unique_id.h"
 #include "host/cpu/wait.h"
 
@@ -40,6 +41,8 @@ static void free_comm(ncclComm_t comm) {
 static ncclResult_t set_up(ncclComm_t c) {
   ncclResult_t rc = cpu_select_configure(c);
   if (rc) return rc;
+  struct err e;
+  if (cpu_steps_configure(&e)) return cpu_fail(ncclInvalidUsage, "%s", e.text);
   const struct cpu_bootstrap b = {&c->id, c->rank, c->nranks, c->device};
   rc = cpu_bootstrap(&b, &c->segment);
   if (rc) return rc;

@@ -1,7 +1,9 @@
 #include "host/cpu/p2p.h"
+#include "host/cpu/algorithm.h"
 #include "host/cpu/comm.h"
 #include "host/cpu/fail.h"
 #include "host/cpu/slot.h"
+#include "host/cpu/steps.h"
 #include "host/cpu/wait.h"
 #include "host/dtype.h"
 
@@ -53,6 +55,34 @@ static ncclResult_t pull(struct cpu_message *m, struct cpu_connection *c, bool *
   return ncclSuccess;
 }
 
+static ncclResult_t move(struct cpu_message *m, struct cpu_connection *c, bool *complete) {
+  if (!m->is_send) return pull(m, c, complete);
+  *complete = push(m, c);
+  return ncclSuccess;
+}
+
+static ncclResult_t move_watched(struct cpu_message *m, struct cpu_connection *c, int rank,
+                                 bool *complete) {
+  struct coll_step s = {
+    .call = m->call,
+    .offset = (int64_t)m->done,
+    .rank = rank,
+    .step = m->step++,
+    .function = m->function,
+    .algorithm = -1,
+    .protocol = CPU_SIMPLE,
+    .verbs = m->is_send ? COLL_SEND : COLL_RECV,
+    .nfrom = !m->is_send,
+    .nto = m->is_send,
+  };
+  *(m->is_send ? s.to : s.from) = m->peer;
+  cpu_steps_enter(&s);
+  const ncclResult_t rc = move(m, c, complete);
+  s.bytes = m->done - (size_t)s.offset;
+  if (!rc) cpu_steps_leave(&s);
+  return rc;
+}
+
 /* Moves one slot of a message if there is one to move. */
 static ncclResult_t advance(struct cpu_message *m, ncclComm_t comm, bool *moved,
                             bool *complete) {
@@ -61,9 +91,10 @@ static ncclResult_t advance(struct cpu_message *m, ncclComm_t comm, bool *moved,
   *moved = m->is_send ? cpu_slot_is_free(c) : cpu_slot_is_filled(c);
   *complete = false;
   if (!*moved) return ncclSuccess;
-  if (!m->is_send) return pull(m, c, complete);
-  *complete = push(m, c);
-  return ncclSuccess;
+  if (atomic_load_explicit(&cpu_steps_watched, memory_order_relaxed)) {
+    return move_watched(m, c, comm->rank, complete);
+  }
+  return move(m, c, complete);
 }
 
 static void replace_head(struct front *f, int i) {
@@ -108,6 +139,7 @@ static void line_up(struct front *f, struct cpu_message *messages, size_t count,
   for (size_t i = 0; i < count; i++) {
     struct cpu_message *m = &messages[i];
     m->done = 0;
+    m->step = 0;
     m->next = NULL;
     if (m->peer == f->comm->rank) continue;
     struct cpu_message **before = &last[2 * m->peer + m->is_send];
@@ -193,6 +225,7 @@ size_t cpu_p2p_count(ncclComm_t comm, const struct cpu_op *op) {
 void cpu_p2p_expand(ncclComm_t comm, const struct cpu_op *op, struct cpu_message *out) {
   size_t bytes = op->count * dtype_size(op->type);
   bool at_root = op->root == comm->rank;
+  struct cpu_message *all = out;
   switch (op->function) {
     case CPU_SEND_TO: add(out, true, op->send, 0, op->root, bytes); break;
     case CPU_RECV_FROM: add(out, false, op->recv, 0, op->root, bytes); break;
@@ -207,5 +240,9 @@ void cpu_p2p_expand(ncclComm_t comm, const struct cpu_op *op, struct cpu_message
     default:
       add_all(comm, out, true, op->send, bytes);
       add_all(comm, out + comm->nranks, false, op->recv, bytes);
+  }
+  for (size_t i = 0; i < cpu_p2p_count(comm, op); i++) {
+    all[i].function = op->function;
+    all[i].call = op->number;
   }
 }

@@ -11,7 +11,10 @@ struct cpu_message {
   size_t bytes;
   int peer;
   bool is_send;
-  size_t done;              /* bytes, while it runs */
+  int function;             /* of the call it is part of */
+  uint64_t call;            /* its number */
+  int step;                 /* slots, while it runs */
+  size_t done;              /* bytes */
   struct cpu_message *next; /* of the same peer and direction */
 };
 

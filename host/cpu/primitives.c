@@ -1,8 +1,19 @@
 #include "host/cpu/primitives.h"
+#include "host/cpu/watch.h"
+
+static void move_watched(struct cpu_primitives *p, const struct cpu_chunk *chunk) {
+  struct coll_step step = cpu_watch_enter(p, chunk);
+  p->protocol->move(p, chunk);
+  if (!p->rc) cpu_steps_leave(&step);
+}
 
 /* An empty chunk is skipped on both sides alike: its count follows from the call. */
 static void move(struct cpu_primitives *p, const struct cpu_chunk *chunk) {
-  if (!p->rc && chunk->count) p->protocol->move(p, chunk);
+  if (p->rc || !chunk->count) return;
+  if (atomic_load_explicit(&cpu_steps_watched, memory_order_relaxed))
+    move_watched(p, chunk);
+  else
+    p->protocol->move(p, chunk);
 }
 
 void cpu_send(struct cpu_primitives *p, const void *src, size_t count) {

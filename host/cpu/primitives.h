@@ -5,6 +5,7 @@
    chunk of a rank's part. How a chunk travels is the protocol's affair. */
 
 #include "host/cpu/comm.h"
+#include "host/cpu/op.h"
 
 enum { CPU_FAN = 3 }; /* most connections that one verb serves each way: a tree's */
 
@@ -25,11 +26,19 @@ struct cpu_protocol {
 };
 extern const struct cpu_protocol cpu_simple;
 
+/* How far an operation has come on one channel, whatever copies of its primitives do. */
+struct cpu_course {
+  int algorithm, protocol; /* NCCL's numbers */
+  int next;                /* step */
+};
+
 /* One operation of a rank on one channel. Failure is sticky: after it the verbs do
    nothing, and the algorithm ends by itself. */
 struct cpu_primitives {
   ncclComm_t comm;
   int channel;
+  const struct cpu_op *op;
+  struct cpu_course *course;
   const struct cpu_protocol *protocol;
   const struct cpu_redop *redop;
   size_t element;     /* bytes */

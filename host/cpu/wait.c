@@ -2,6 +2,7 @@
 #include "host/cpu/comm.h"
 #include "host/cpu/fail.h"
 #include "host/cpu/gate.h"
+#include "host/cpu/steps.h"
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -52,6 +53,7 @@ void cpu_wait_check_process(struct cpu_segment *segment, int rank) {
 struct cpu_wait cpu_wait_begin(struct ncclComm *comm, int channel, const int *peers,
                                int npeers) {
   struct cpu_bell *bell = &comm->segment->ranks[comm->rank].bells[channel];
+  if (atomic_load_explicit(&cpu_steps_watched, memory_order_relaxed)) cpu_steps_wait();
   return (struct cpu_wait){comm, bell, peers, npeers, 0, false, false, 0};
 }
 
@@ -129,4 +131,5 @@ ncclResult_t cpu_wait_more(struct cpu_wait *w) {
 
 void cpu_wait_end(struct cpu_wait *w) {
   disarm(w);
+  if (atomic_load_explicit(&cpu_steps_watched, memory_order_relaxed)) cpu_steps_waited();
 }
