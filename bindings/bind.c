@@ -65,6 +65,12 @@ void bind_type_fields(lua_State *L, const char *name, const luaL_Reg *meta,
   lua_pop(L, 1);
 }
 
+void *bind_checktagged(lua_State *L, int arg, const struct bind_tag *tag) {
+  const struct bind_tag **handle = lua_touserdata(L, arg);
+  if (handle && lua_rawlen(L, arg) >= tag->size && *handle == tag) return handle;
+  return luaL_checkudata(L, arg, tag->name); /* raises; or a light userdata, never ours */
+}
+
 lua_Integer bind_checkrange(lua_State *L, int arg, lua_Integer min, lua_Integer max) {
   lua_Integer value = luaL_checkinteger(L, arg);
   if (value >= min && value <= max) return value;

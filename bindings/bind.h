@@ -27,6 +27,15 @@ void bind_type(lua_State *L, const char *name, const luaL_Reg *meta,
 void bind_type_fields(lua_State *L, const char *name, const luaL_Reg *meta,
                       const luaL_Reg *methods, const luaL_Reg *fields);
 
+/* A handle that is checked on the hot path begins with a pointer to its type's tag: two
+   loads tell it, where luaL_checkudata looks a string up in the registry. No script can
+   write into a userdata, so none can forge it. */
+struct bind_tag {
+  const char *name; /* of the type */
+  size_t size;      /* of the struct */
+};
+void *bind_checktagged(lua_State *L, int arg, const struct bind_tag *tag);
+
 /* An integer argument (3.0 is one, 3.5 is not) within [min, max]. */
 size_t bind_checksize(lua_State *L, int arg, size_t min, size_t max);
 lua_Integer bind_checkrange(lua_State *L, int arg, lua_Integer min, lua_Integer max);

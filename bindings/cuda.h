@@ -4,6 +4,7 @@
 /* The handles of nclua.cuda, and what a module that works on them (nclua.nccl) needs:
    checks, the current device, deferred release, captures. */
 
+#include "bindings/bind.h"
 #include "host/backend.h"
 
 #include <lua.h>
@@ -46,6 +47,7 @@ struct cuda_tie {
 
 /* A buffer, or a slice of one: then `owner` is the buffer, kept alive by user value 1. */
 struct buffer {
+  const struct bind_tag *tag;
   struct cuda *cuda;
   struct buffer *owner;
   CUdeviceptr ptr; /* 0: closed */
@@ -57,6 +59,7 @@ struct buffer {
 };
 
 struct stream {
+  const struct bind_tag *tag;
   struct cuda *cuda;
   CUstream handle; /* NULL: closed */
   int device;

@@ -9,12 +9,14 @@
 static const char *const kinds[] = {"device", "nccl", NULL};
 enum { KIND_DEVICE, KIND_NCCL };
 
+static const struct bind_tag buffer_tag = {CUDA_BUFFER, sizeof(struct buffer)};
+
 static bool is_open(const struct buffer *b) {
   return b->ptr && (!b->owner || b->owner->ptr);
 }
 
 struct buffer *cuda_checkbuffer(lua_State *L, int arg) {
-  struct buffer *b = luaL_checkudata(L, arg, CUDA_BUFFER);
+  struct buffer *b = bind_checktagged(L, arg, &buffer_tag);
   bind_checkopen(L, is_open(b), b->owner && b->ptr ? "buffer (of a slice)" : "buffer");
   return b;
 }
@@ -70,8 +72,11 @@ int cuda_buffer_new(lua_State *L) {
   struct cuda *c = cuda_open(L, &e);
   if (!c || (options.kind == KIND_NCCL && !backend_coll(&e))) return bind_fail(L, &e);
   struct buffer *b = lua_newuserdatauv(L, sizeof *b, 1);
-  *b = (struct buffer){
-    .cuda = c, .count = count, .bytes = count * dtype_size(type), .type = type};
+  *b = (struct buffer){.tag = &buffer_tag,
+                       .cuda = c,
+                       .count = count,
+                       .bytes = count * dtype_size(type),
+                       .type = type};
   b->device = c->chosen;
   b->is_nccl = options.kind == KIND_NCCL;
   luaL_setmetatable(L, CUDA_BUFFER);

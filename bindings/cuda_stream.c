@@ -8,8 +8,10 @@ static const char *const priorities[] = {"normal", "high", NULL};
 enum { PRIORITY_NORMAL, PRIORITY_HIGH };
 enum { LONGEST_SPIN_US = 10 * 1000 * 1000 };
 
+static const struct bind_tag stream_tag = {CUDA_STREAM, sizeof(struct stream)};
+
 struct stream *cuda_checkstream(lua_State *L, int arg) {
-  struct stream *s = luaL_checkudata(L, arg, CUDA_STREAM);
+  struct stream *s = bind_checktagged(L, arg, &stream_tag);
   bind_checkopen(L, s->handle != NULL, "stream");
   return s;
 }
@@ -65,7 +67,7 @@ int cuda_stream_new(lua_State *L) {
   struct cuda *c = cuda_open(L, &e);
   if (!c) return bind_fail(L, &e);
   struct stream *s = lua_newuserdatauv(L, sizeof *s, 0);
-  *s = (struct stream){.cuda = c, .device = c->chosen};
+  *s = (struct stream){.tag = &stream_tag, .cuda = c, .device = c->chosen};
   luaL_setmetatable(L, CUDA_STREAM);
   CUresult rc = create(s, options.priority);
   if (rc) {

@@ -39,6 +39,7 @@ enum nccl_state {
 };
 
 struct comm {
+  const struct bind_tag *tag;
   struct nccl *nccl;
   const struct coll_api *api;
   struct cuda *cuda;

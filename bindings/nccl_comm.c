@@ -21,8 +21,10 @@ static int closed_error(lua_State *L, const struct comm *c) {
     L, "attempt to use a %s communicator", is_finalized ? "finalized" : "closed");
 }
 
+static const struct bind_tag comm_tag = {COMM, sizeof(struct comm)};
+
 struct comm *nccl_checkcomm(lua_State *L, int arg) {
-  struct comm *c = luaL_checkudata(L, arg, COMM);
+  struct comm *c = bind_checktagged(L, arg, &comm_tag);
   if (!c->handle || comms_is_aborted()) closed_error(L, c);
   return c;
 }
@@ -35,7 +37,8 @@ void nccl_check_local(lua_State *L, const struct comm *c, const char *what) {
 
 struct comm *nccl_comm_push(lua_State *L, struct nccl *n, const char *name) {
   struct comm *c = lua_newuserdatauv(L, sizeof *c, 1);
-  *c = (struct comm){.nccl = n, .api = n->api, .cuda = n->cuda}; /* closed */
+  *c =
+    (struct comm){.tag = &comm_tag, .nccl = n, .api = n->api, .cuda = n->cuda}; /* closed */
   luaL_setmetatable(L, COMM);
   c->name = lua_pushstring(L, name); /* nil for NULL */
   lua_setiuservalue(L, -2, 1);
