@@ -15,6 +15,7 @@ local size = require("nclua.size")
 ---@field [3] string help
 ---@field kind? "size"|"integer"|"list"|"integers" what a text means
 ---@field min? number
+---@field oversubscribed? any what a chapter takes instead where ranks share devices
 ---@field choices? string[] the words allowed
 ---@field positional? "+"|"*"|"?" no option but arguments: at least one, any number, at most
 ---one; the value is a list
@@ -22,6 +23,7 @@ local size = require("nclua.size")
 ---@class options.result
 ---@field values table<string, any> by name; a list kind is a table
 ---@field texts { [1]: string, [2]: string }[] name and text of every option, in order
+---@field given table<string, boolean> was it on the command line?
 ---@field help? string set if --help was given: then there is nothing else
 
 local function integer(text)
@@ -145,7 +147,7 @@ function options.parse(name, description, rows, args)
   local parser = new_parser(name, description, rows)
   local ok, given = parser:pparse(args)
   if not ok then return nil, (given:gsub("\n", ". ")), "EUSAGE" end
-  local result = { values = {}, texts = {} }
+  local result = { values = {}, texts = {}, given = {} }
   if given.help then
     result.help = parser:get_help()
     return result
@@ -154,6 +156,7 @@ function options.parse(name, description, rows, args)
     local value, text = value_of(row, given[row[1]])
     if value == nil then return nil, text, "EUSAGE" end
     result.values[row[1]] = value
+    result.given[row[1]] = given[row[1]] ~= nil
     result.texts[i] = { row[1], text }
   end
   return result

@@ -9,7 +9,7 @@ local section = require("nclua.section")
 local KiB, MiB = 1 << 10, 1 << 20
 local FP16 = 2 -- bytes
 local SMALLEST, LARGEST = 8 * KiB, MiB
-local WARMUPS, ITERATIONS = 20, 100
+local WARMUPS = 20
 
 -- The sizes of the decode section: only these are summarised.
 local IS_DECODE_SIZE =
@@ -66,9 +66,10 @@ local function enqueue(rank, calls, sends, recvs)
 end
 
 local function time_a_call(rank, sends, recvs)
+  local calls = rank.opt.control_iterations
   rank:barrier()
-  local total_us = measure.host_us(function() enqueue(rank, ITERATIONS, sends, recvs) end)
-  return total_us / ITERATIONS
+  local total_us = measure.host_us(function() enqueue(rank, calls, sends, recvs) end)
+  return total_us / calls
 end
 
 -- One call more, on fresh data: repeated sums in place leave nothing to compare with.
@@ -82,7 +83,7 @@ function control.measure(rank, case)
   local data <close> = payload.all_reduce(rank, "f16", LARGEST // FP16)
   local sends, recvs = pieces(data.send, count), pieces(data.recv, count)
   local expected = data.expected:slice(1, count)
-  enqueue(rank, WARMUPS, sends, recvs)
+  enqueue(rank, math.min(WARMUPS, rank.opt.control_iterations), sends, recvs)
   for _ in rank:cycles({ warmups = 0 }) do
     local time_us = time_a_call(rank, sends, recvs)
     recvs[1]:fill(0, rank.stream)

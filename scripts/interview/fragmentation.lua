@@ -34,6 +34,7 @@ function fragmentation.cases(opt)
   local cases, unit = {}, COUNTS[#COUNTS] * FP16
   local total = math.max(1, opt.fragment_total // unit) * unit
   for i, count in ipairs(COUNTS) do
+    if count > opt.fragment_calls then break end
     cases[i] =
       { total_bytes = total, fragment_count = count, fragment_bytes = total // count }
   end
