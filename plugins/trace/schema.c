@@ -68,7 +68,21 @@ static const char enumerations[] =
   "CREATE VIEW IF NOT EXISTS NCCL_CHANNEL_TIMES AS"
   "  SELECT c.*, c.gpuStart + o.shift AS kernelStart, c.gpuEnd + o.shift AS kernelEnd"
   "  FROM NCCL_KERNEL_CHANNEL c JOIN (SELECT globalPid, min(end - gpuEnd) AS shift"
-  "    FROM NCCL_KERNEL_CHANNEL WHERE gpuEnd > 0 GROUP BY globalPid) o USING (globalPid);";
+  "    FROM NCCL_KERNEL_CHANNEL WHERE gpuEnd > 0 GROUP BY globalPid) o USING (globalPid);"
+  /* From a collective, as NCCL tells it (from 2.28 on), to the kernel that did it: by the
+     group that launched it, and the driver's call within that launch on that thread. The
+     slack is what two readings of the clock may differ by. */
+  "CREATE VIEW IF NOT EXISTS NCCL_COLL_KERNELS AS"
+  "  SELECT c.*, l.start AS launchStart, l.end AS launchEnd, k.start AS kernelStart,"
+  "    k.end AS kernelEnd, k.gridX, k.blockX, k.deviceId, k.streamId, k.correlationId,"
+  "    k.shortName"
+  "  FROM NCCL_COLL c"
+  "  JOIN NCCL_API a ON a.id = c.parentId AND a.globalPid = c.globalPid"
+  "  JOIN NCCL_KERNEL_LAUNCH l ON l.parentId = a.parentId AND l.globalPid = a.globalPid"
+  "  JOIN CUPTI_ACTIVITY_KIND_RUNTIME r ON r.globalTid = l.globalTid"
+  "    AND r.start BETWEEN l.start - 2000 AND l.end + 2000"
+  "  JOIN CUPTI_ACTIVITY_KIND_KERNEL k ON k.correlationId = r.correlationId"
+  "    AND k.globalPid = l.globalPid GROUP BY c.globalPid, c.id, k.rowid;";
 
 const struct schema_entry *schema_entry(int index) {
   return &entries[index];
