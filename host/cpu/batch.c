@@ -1,4 +1,5 @@
 #include "host/cpu/batch.h"
+#include "host/cpu/adversary.h"
 #include "host/cpu/comm.h"
 #include "host/cpu/fail.h"
 #include "host/cpu/order.h"
@@ -77,7 +78,13 @@ static void let_go(struct cpu_batch *b) {
   pthread_mutex_unlock(&b->lock);
 }
 
+static void be_adverse(struct cpu_batch *b) {
+  cpu_adversary_spoil_messages(b->messages, b->message_count);
+  cpu_adversary_stagger(b->comm);
+}
+
 static void run_messages(struct cpu_batch *b) {
+  if (cpu_adversary_hold_ns()) be_adverse(b);
   cpu_traced_messages(b->message_count);
   ncclResult_t rc = cpu_p2p_run(b->comm, b->messages, b->message_count);
   if (rc) cpu_comm_set_error(b->comm, rc);
@@ -193,6 +200,9 @@ static void kill(struct cpu_batch *b) {
 
 ncclResult_t cpu_batch_launch(struct cpu_batch *b) {
   ncclResult_t rc = ncclSuccess;
+  if (cpu_adversary_hold_ns() && cpu_adversary_is_idle(b->comm, b->members[0].stream)) {
+    cpu_adversary_spoil_messages(b->messages, b->message_count);
+  }
   for (size_t i = 0; i < b->member_count && !rc; i++) {
     atomic_fetch_add(&b->references, 1);
     rc =

@@ -1,4 +1,5 @@
 #include "host/cpu/enqueue.h"
+#include "host/cpu/adversary.h"
 #include "host/cpu/collective.h"
 #include "host/cpu/comm.h"
 #include "host/cpu/fail.h"
@@ -46,11 +47,17 @@ void cpu_enqueue_complete(ncclComm_t comm, uint64_t number) {
   if (cpu_coll.completed) cpu_coll.completed(comm, number);
 }
 
+static void be_adverse(const struct collective *c) {
+  cpu_adversary_spoil(c->launch.comm, &c->op);
+  cpu_adversary_stagger(c->launch.comm);
+}
+
 static void run(struct cpu_task *task, uint64_t ticket) {
   struct collective *c = (struct collective *)task;
   ncclComm_t comm = c->launch.comm;
   /* After a failure the peers' slots are in no known state: nothing more is done. */
   if (cpu_order_begin(comm, ticket) && !atomic_load(&comm->async_error)) {
+    if (cpu_adversary_hold_ns()) be_adverse(c);
     ncclResult_t rc = cpu_collective_run(comm, &c->op, &c->choice);
     if (rc)
       cpu_comm_set_error(comm, rc);
@@ -66,6 +73,9 @@ static void release(struct cpu_task *task) {
 }
 
 ncclResult_t cpu_enqueue_collective(const struct cpu_call *call) {
+  if (cpu_adversary_hold_ns() && cpu_adversary_is_idle(call->comm, call->stream)) {
+    cpu_adversary_spoil(call->comm, &call->op);
+  }
   struct collective *c = malloc(sizeof *c);
   if (!c) return cpu_fail(ncclSystemError, "out of memory");
   cpu_comm_retain(call->comm);

@@ -1,4 +1,5 @@
 #include "host/cpu/p2p.h"
+#include "host/cpu/adversary.h"
 #include "host/cpu/algorithm.h"
 #include "host/cpu/comm.h"
 #include "host/cpu/fail.h"
@@ -133,6 +134,22 @@ static ncclResult_t progress(struct front *f) {
   return rc;
 }
 
+/* NCCL does not promise that a send ends before its receiver has come. */
+static ncclResult_t await_receivers(ncclComm_t comm, const struct cpu_message *messages,
+                                    size_t count) {
+  ncclResult_t rc = ncclSuccess;
+  for (size_t i = 0; i < count && !rc; i++) {
+    const struct cpu_message *m = &messages[i];
+    if (!m->is_send || m->peer == comm->rank) continue;
+    struct cpu_connection *c = cpu_connection_to(comm, CPU_LINK_P2P, CPU_SEND, 0, m->peer);
+    struct cpu_wait w = cpu_wait_begin(comm, 0, &m->peer, 1);
+    while (!cpu_slot_is_drained(c) && !(rc = cpu_wait_more(&w))) {
+    }
+    cpu_wait_end(&w);
+  }
+  return rc;
+}
+
 /* Puts the messages to and from others in line. */
 static void line_up(struct front *f, struct cpu_message *messages, size_t count,
                     struct cpu_message **last) {
@@ -193,6 +210,7 @@ ncclResult_t cpu_p2p_run(ncclComm_t comm, struct cpu_message *messages, size_t c
     rc = pair_own(comm, messages, count, false);
   }
   if (!rc) rc = progress(&f);
+  if (!rc && cpu_adversary_hold_ns()) rc = await_receivers(comm, messages, count);
   free(f.heads);
   free(f.peers);
   return rc;

@@ -1,5 +1,6 @@
 #include "host/cpu/queue.h"
 
+#include "host/cpu/adversary.h"
 #include "host/cpu/gate.h"
 #include "host/cpu/traced.h"
 
@@ -26,6 +27,7 @@ struct cpu_queue {
   uint32_t is_closed;   /* atomic */
   uint32_t references;  /* atomic */
   int64_t since_ns;     /* atomic: when the queue was last empty and got an item */
+  int64_t appended_ns;  /* atomic: when it last got an item; for an adversary only */
 
   _Alignas(64) pthread_mutex_t lock; /* the appenders' */
   uint64_t tail;                     /* atomic: items appended */
@@ -210,10 +212,21 @@ static void wait_for_work(struct cpu_queue *q) {
   }
 }
 
+/* The adversary's worker leaves the items to whoever waits for them, as long as it may. */
+static void hold_back(struct cpu_queue *q) {
+  while (is_called(q) && !is_closed(q)) {
+    const int64_t since = __atomic_load_n(&q->appended_ns, __ATOMIC_RELAXED);
+    const int64_t left = since + cpu_adversary_hold_ns() - cpu_now_ns();
+    if (left <= 0) return;
+    cpu_futex_wait(&q->bell, __atomic_load_n(&q->bell, __ATOMIC_SEQ_CST), left);
+  }
+}
+
 static void *work(void *argument) {
   struct cpu_queue *q = argument;
   for (;;) {
     wait_for_work(q);
+    if (cpu_adversary_hold_ns()) hold_back(q);
     if (take_run(q)) run_until(q, tail_of(q));
     if (is_closed(q) && !has_work(q)) break;
   }
@@ -247,6 +260,9 @@ static uint64_t append(struct cpu_queue *q, struct cpu_item item) {
   const uint64_t tail = __atomic_load_n(&q->tail, __ATOMIC_RELAXED);
   if (cpu_gate_value(&q->done) == tail) {
     __atomic_store_n(&q->since_ns, cpu_now_ns(), __ATOMIC_RELAXED);
+  }
+  if (cpu_adversary_hold_ns()) {
+    __atomic_store_n(&q->appended_ns, cpu_now_ns(), __ATOMIC_RELAXED);
   }
   cpu_fifo_append(&q->items, item);
   __atomic_store_n(&q->tail, tail + 1, __ATOMIC_SEQ_CST);

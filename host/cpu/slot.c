@@ -8,6 +8,11 @@ bool cpu_slot_is_free(struct cpu_connection *c) {
   return c->step < c->seen + CPU_STEPS;
 }
 
+bool cpu_slot_is_drained(struct cpu_connection *c) {
+  c->seen = atomic_load(&c->link->head);
+  return c->step == c->seen;
+}
+
 bool cpu_slot_is_filled(struct cpu_connection *c) {
   if (c->step < c->seen) return true;
   c->seen = atomic_load(&c->link->tail);

@@ -9,6 +9,9 @@
 bool cpu_slot_is_free(struct cpu_connection *c);
 bool cpu_slot_is_filled(struct cpu_connection *c);
 
+/* Has the receiver emptied all of the sender's slots? */
+bool cpu_slot_is_drained(struct cpu_connection *c);
+
 /* The memory of the next slot. */
 char *cpu_slot_data(const struct cpu_connection *c);
 
