@@ -48,6 +48,7 @@ static void join(struct cpu_segment *segment, const struct cpu_bootstrap *b) {
   struct cpu_rank *self = &segment->ranks[b->rank];
   self->pid = getpid();
   self->device = b->device;
+  cpu_segment_note_cores(self);
   cpu_segment_set_state(segment, b->rank, CPU_RANK_JOINED);
 }
 
@@ -140,6 +141,7 @@ static ncclResult_t lead(const struct cpu_bootstrap *b, int64_t deadline,
   char *came = calloc((size_t)b->nranks, 1);
   *segment = came ? cpu_segment_create(b->nranks, &fd) : NULL;
   if (*segment) {
+    cpu_terms_read(&(*segment)->terms, b->bounds);
     join(*segment, b); /* so that the others see it if we die while we wait */
     rc = serve(*segment, fd, door, deadline, came);
     close(fd);

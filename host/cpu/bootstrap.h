@@ -11,6 +11,7 @@ struct cpu_bootstrap {
   const ncclUniqueId *id;
   int rank, nranks;
   CUdevice device;
+  struct cpu_bounds bounds; /* rank 0's are the communicator's */
 };
 
 /* Blocks until all ranks have joined, at most NCLUA_CPU_INIT_TIMEOUT seconds (60). */

@@ -2,6 +2,7 @@
 #include "host/cpu/comm.h"
 #include "host/cpu/fail.h"
 #include "host/cpu/group.h"
+#include "host/cpu/report.h"
 #include "host/dtype.h"
 
 #define NO_ROOT 0 /* a root that every communicator has */
@@ -78,6 +79,7 @@ static ncclResult_t enqueue(struct cpu_call call, ncclRedOp_t redop) {
   if (rc) return cpu_group_note(rc);
   /* Only good calls count, so that all ranks number them alike. */
   call.op.number = atomic_fetch_add(&call.comm->op_count, 1);
+  cpu_report_call(&call, redop);
   return cpu_group_call(&call);
 }
 

@@ -41,8 +41,8 @@ static const char *get_error_string(ncclResult_t rc) {
   return known ? texts[rc] : "unknown result code";
 }
 
-static ncclResult_t init_rank_config(ncclComm_t *comm, int nranks, ncclUniqueId id,
-                                     int rank, ncclConfig_t *config) {
+static ncclResult_t init_as(const char *api, ncclComm_t *comm, int nranks, ncclUniqueId id,
+                            int rank, ncclConfig_t *config) {
   if (!comm) return cpu_group_note(cpu_fail(ncclInvalidArgument, "comm is NULL"));
   *comm = NULL;
   if (config && config->magic != NCCL_CONFIG_MAGIC) {
@@ -52,16 +52,23 @@ static ncclResult_t init_rank_config(ncclComm_t *comm, int nranks, ncclUniqueId 
   if (device < 0) {
     return cpu_group_note(cpu_fail(ncclUnhandledCudaError, "no device is current"));
   }
-  return cpu_group_job(&(struct cpu_job){.run = cpu_job_init,
+  return cpu_group_job(&(struct cpu_job){.api = api,
+                                         .run = cpu_job_init,
                                          .out = comm,
                                          .id = id,
                                          .rank = rank,
                                          .nranks = nranks,
-                                         .device = device});
+                                         .device = device,
+                                         .bounds = cpu_job_bounds(config)});
 }
 
 static ncclResult_t init_rank(ncclComm_t *comm, int nranks, ncclUniqueId id, int rank) {
-  return init_rank_config(comm, nranks, id, rank, NULL);
+  return init_as("ncclCommInitRank", comm, nranks, id, rank, NULL);
+}
+
+static ncclResult_t init_rank_config(ncclComm_t *comm, int nranks, ncclUniqueId id,
+                                     int rank, ncclConfig_t *config) {
+  return init_as("ncclCommInitRankConfig", comm, nranks, id, rank, config);
 }
 
 static ncclResult_t check_devices(int ndev, const int *devices) {
@@ -88,7 +95,8 @@ static ncclResult_t init_all(ncclComm_t *comms, int ndev, const int *devices) {
   if (rc) return cpu_group_note(rc);
   cpu_group_start();
   for (int i = 0; i < ndev; i++) {
-    cpu_group_job(&(struct cpu_job){.run = cpu_job_init,
+    cpu_group_job(&(struct cpu_job){.api = "ncclCommInitAll",
+                                    .run = cpu_job_init,
                                     .out = &comms[i],
                                     .id = id,
                                     .rank = i,
@@ -134,7 +142,6 @@ static ncclResult_t mem_free(void *ptr) {
   return cpu_fail(ncclInvalidArgument, "not memory of this backend");
 }
 
-/* All memory is as good as registered: the handle only says that the call was made. */
 static ncclResult_t register_buffer(const ncclComm_t comm, void *buffer, size_t bytes,
                                     void **handle) {
   ncclResult_t rc = cpu_comm_check(comm);
@@ -142,13 +149,12 @@ static ncclResult_t register_buffer(const ncclComm_t comm, void *buffer, size_t 
   if (!buffer || !bytes || !handle) {
     return cpu_fail(ncclInvalidArgument, "buffer, bytes or handle is NULL or 0");
   }
-  *handle = buffer;
-  return ncclSuccess;
+  return cpu_registered_add(&comm->registered, buffer, bytes, handle);
 }
 
 static ncclResult_t deregister_buffer(const ncclComm_t comm, void *handle) {
   ncclResult_t rc = cpu_comm_check_handle(comm);
-  return rc || handle ? rc : cpu_fail(ncclInvalidArgument, "handle is NULL");
+  return rc ? rc : cpu_registered_remove(&comm->registered, handle);
 }
 
 static ncclResult_t register_window(ncclComm_t comm, void *buffer, size_t bytes,

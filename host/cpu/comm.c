@@ -1,8 +1,10 @@
 #include "host/cpu/comm.h"
 #include "host/cpu/bootstrap.h"
 #include "host/cpu/fail.h"
+#include "host/cpu/job.h"
+#include "host/cpu/log.h"
 #include "host/cpu/order.h"
-#include "host/cpu/select.h"
+#include "host/cpu/report.h"
 #include "host/cpu/steps.h"
 #include "host/cpu/unique_id.h"
 #include "host/cpu/wait.h"
@@ -34,36 +36,66 @@ static void free_comm(ncclComm_t comm) {
   pthread_mutex_destroy(&comm->lock);
   pthread_cond_destroy(&comm->moved);
   free(comm->connections);
+  cpu_tuner_stop(&comm->tuner);
+  cpu_registered_free(&comm->registered);
   free(comm->redops.list);
   free(comm);
 }
 
-static ncclResult_t set_up(ncclComm_t c) {
-  ncclResult_t rc = cpu_select_configure(c);
+/* What one rank cannot do after all have met, the others see when they wait for it. */
+static ncclResult_t tell_others(ncclComm_t c, ncclResult_t rc) {
+  if (rc) cpu_segment_set_state(c->segment, c->rank, CPU_RANK_FAILED);
+  return rc;
+}
+
+static ncclResult_t make_model(ncclComm_t c) {
+  const struct cpu_terms *terms = &c->segment->terms;
+  const int cores = cpu_segment_count_cores(c->segment);
+  struct cpu_tuner_constants constants;
+  cpu_model_place(&c->model, c->nranks, cores, terms->bounds);
+  cpu_model_export(&c->model, &terms->constants, &constants);
+  const struct cpu_tuner_birth birth = {cpu_unique_id_hash(&c->id), c->nranks, &constants};
+  ncclResult_t rc = cpu_tuner_start(&c->tuner, &birth);
+  if (!rc) cpu_model_make(&c->model, &terms->constants, &constants);
+  return rc;
+}
+
+static ncclResult_t set_up(ncclComm_t c, const struct cpu_job *job) {
+  ncclResult_t rc = cpu_enabled_read(&c->model.enabled);
   if (rc) return rc;
   struct err e;
   if (cpu_steps_configure(&e)) return cpu_fail(ncclInvalidUsage, "%s", e.text);
-  const struct cpu_bootstrap b = {&c->id, c->rank, c->nranks, c->device};
+  const struct cpu_bootstrap b = {&c->id, c->rank, c->nranks, c->device, job->bounds};
   rc = cpu_bootstrap(&b, &c->segment);
   if (rc) return rc;
   c->connections = cpu_connection_all(c->segment, c->rank);
-  if (c->connections) return ncclSuccess;
-  cpu_segment_set_state(c->segment, c->rank, CPU_RANK_FAILED);
-  return cpu_fail(ncclSystemError, "out of memory");
+  if (!c->connections) {
+    return tell_others(c, cpu_fail(ncclSystemError, "out of memory"));
+  }
+  rc = tell_others(c, make_model(c));
+  if (rc) return rc;
+  cpu_report_graphs(c);
+  cpu_report_model(c);
+  return ncclSuccess;
 }
 
-ncclResult_t cpu_comm_create(ncclComm_t *comm, const ncclUniqueId *id, int nranks, int rank,
-                             CUdevice device) {
+ncclResult_t cpu_comm_create(ncclComm_t *comm, const struct cpu_job *job) {
   *comm = NULL;
-  ncclResult_t rc = check_arguments(id, nranks, rank);
+  ncclResult_t rc = check_arguments(&job->id, job->nranks, job->rank);
   if (rc) return rc;
   ncclComm_t c = calloc(1, sizeof *c);
   if (!c) return cpu_fail(ncclSystemError, "out of memory");
-  *c = (struct ncclComm){CPU_COMM_MAGIC, 1, rank, nranks, device, *id};
+  *c = (struct ncclComm){CPU_COMM_MAGIC, 1, job->rank, job->nranks, job->device, job->id};
   pthread_mutex_init(&c->lock, NULL);
   pthread_cond_init(&c->moved, NULL);
-  rc = set_up(c);
-  if (!rc) *comm = c;
+  const int device = cpu_log_set_device(c->device);
+  cpu_report_start(c, job);
+  rc = set_up(c, job);
+  if (!rc) {
+    cpu_report_complete(c, job);
+    *comm = c;
+  }
+  cpu_log_set_device(device);
   if (rc) free_comm(c);
   return rc;
 }
@@ -138,6 +170,8 @@ static ncclResult_t close_comm(ncclComm_t comm, enum cpu_rank_state state) {
   bool orderly = state == CPU_RANK_LEFT;
   if (orderly) cpu_order_drain(comm);
   cpu_comm_stop(comm, state);
+  cpu_tuner_stop(&comm->tuner);
+  cpu_report_end(comm, state == CPU_RANK_ABORTED);
   comm->magic = 0;
   cpu_comm_release(comm);
   return ncclSuccess;

@@ -5,8 +5,11 @@
 
 #include "host/abi_cuda.h"
 #include "host/cpu/connection.h"
+#include "host/cpu/model.h"
 #include "host/cpu/redop.h"
+#include "host/cpu/registered.h"
 #include "host/cpu/segment.h"
+#include "host/cpu/tuner.h"
 
 #include <pthread.h>
 
@@ -21,8 +24,10 @@ struct ncclComm {
   struct cpu_segment *segment;
   struct cpu_connection *connections;
   struct cpu_redops redops;
-  unsigned algorithms; /* that NCCL_ALGO leaves: a bit for each of NCCL's numbers */
-  unsigned splits;     /* how often split was called: the same on all ranks */
+  struct cpu_model model;
+  struct cpu_tuner tuner;
+  struct cpu_registered registered;
+  unsigned splits; /* how often split was called: the same on all ranks */
   bool finalized;
   _Atomic uint64_t op_count; /* calls so far */
 
@@ -38,9 +43,10 @@ struct ncclComm {
   char async_text[512];    /* written before async_error */
 };
 
-/* Joins the communicator `id`; blocks until all ranks have. */
-ncclResult_t cpu_comm_create(ncclComm_t *comm, const ncclUniqueId *id, int nranks, int rank,
-                             CUdevice device);
+struct cpu_job;
+
+/* Joins the communicator that the job describes; blocks until all ranks have. */
+ncclResult_t cpu_comm_create(ncclComm_t *comm, const struct cpu_job *job);
 
 void cpu_comm_retain(ncclComm_t comm);
 void cpu_comm_release(ncclComm_t comm);

@@ -38,15 +38,11 @@ static bool append(void **list, size_t *count, const void *item, size_t bytes) {
   return true;
 }
 
-static ncclResult_t launch_collective(struct cpu_call *call) {
-  ncclResult_t rc = cpu_select(call->comm, &call->op, &call->choice);
-  return rc ? rc : cpu_enqueue_collective(call);
-}
-
 static ncclResult_t launch(const struct cpu_call *call) {
   if (call->op.function < CPU_MODELLED) {
     struct cpu_call chosen = *call;
-    return launch_collective(&chosen);
+    ncclResult_t rc = cpu_select(&chosen, 1);
+    return rc ? rc : cpu_enqueue_collective(&chosen);
   }
   struct cpu_batch *batch;
   ncclResult_t rc = cpu_batch_create(call->comm, call, 1, &batch);
@@ -81,7 +77,7 @@ ncclResult_t cpu_group_start(void) {
 
 /* The communicator's first send or receive holds the batch of all of them. */
 static ncclResult_t prepare(struct group *g) {
-  ncclResult_t rc = ncclSuccess;
+  ncclResult_t rc = cpu_select(g->calls, g->call_count);
   for (size_t i = 0; i < g->call_count && !rc; i++) {
     struct cpu_call *call = &g->calls[i];
     bool first = call->op.function >= CPU_MODELLED;
@@ -98,7 +94,7 @@ static ncclResult_t prepare(struct group *g) {
 static ncclResult_t launch_all(struct group *g) {
   ncclResult_t rc = ncclSuccess;
   for (size_t i = 0; i < g->call_count && !rc; i++) {
-    if (g->calls[i].op.function < CPU_MODELLED) rc = launch_collective(&g->calls[i]);
+    if (g->calls[i].op.function < CPU_MODELLED) rc = cpu_enqueue_collective(&g->calls[i]);
   }
   for (size_t i = 0; i < g->call_count && !rc; i++) {
     if (!g->calls[i].batch) continue;

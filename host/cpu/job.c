@@ -53,5 +53,14 @@ ncclResult_t cpu_job_run_all(struct cpu_job *jobs, size_t count) {
 }
 
 ncclResult_t cpu_job_init(struct cpu_job *job) {
-  return cpu_comm_create(&job->comm, &job->id, job->nranks, job->rank, job->device);
+  return cpu_comm_create(&job->comm, job);
+}
+
+static int asked(int count) {
+  return count == NCCL_CONFIG_UNDEF_INT ? 0 : count;
+}
+
+struct cpu_bounds cpu_job_bounds(const ncclConfig_t *config) {
+  if (!config) return (struct cpu_bounds){0};
+  return (struct cpu_bounds){asked(config->minCTAs), asked(config->maxCTAs)};
 }

@@ -6,8 +6,10 @@
 
 #include "host/abi_cuda.h"
 #include "host/abi_nccl.h"
+#include "host/cpu/terms.h"
 
 struct cpu_job {
+  const char *api; /* what was called: "ncclCommInitRank" */
   ncclResult_t (*run)(struct cpu_job *job);
   ncclComm_t *out;
   ncclComm_t parent; /* of a split or shrink */
@@ -15,6 +17,7 @@ struct cpu_job {
   int rank, nranks;
   CUdevice device;
   int color, key;
+  struct cpu_bounds bounds; /* on channels, by the configuration */
   /* The outcome. */
   ncclComm_t comm;
   ncclResult_t rc;
@@ -28,5 +31,8 @@ ncclResult_t cpu_job_run_all(struct cpu_job *jobs, size_t count);
 /* What job.run may be. */
 ncclResult_t cpu_job_init(struct cpu_job *job);
 ncclResult_t cpu_job_split(struct cpu_job *job);
+
+/* What a communicator's configuration, which may be NULL, says of channels. */
+struct cpu_bounds cpu_job_bounds(const ncclConfig_t *config);
 
 #endif

@@ -174,6 +174,6 @@ void cpu_log_version(int rank) {
            driver / 1000,
            driver % 1000 / 10);
   print(at, text);
-  snprintf(text, sizeof text, "This is not NCCL but nclua's CPU backend, on %s", model);
+  snprintf(text, sizeof text, "This is not NCCL: the ranks run on %s", model);
   print(at, text);
 }

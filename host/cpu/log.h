@@ -19,6 +19,7 @@ enum cpu_log_level {
 enum cpu_log_subsystem {
   CPU_LOG_INIT = 0x1,
   CPU_LOG_COLL = 0x2,
+  CPU_LOG_SHM = 0x8,
   CPU_LOG_GRAPH = 0x20,
   CPU_LOG_TUNING = 0x40,
   CPU_LOG_ENV = 0x80,

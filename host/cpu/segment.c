@@ -2,7 +2,9 @@
 #include "host/cpu/wait.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -129,4 +131,22 @@ void cpu_segment_set_state(struct cpu_segment *segment, int rank,
   for (int r = 0; r < segment->nranks; r++) {
     for (int c = 0; c < CPU_CHANNELS; c++) cpu_bell_ring(&segment->ranks[r].bells[c]);
   }
+}
+
+void cpu_segment_note_cores(struct cpu_rank *rank) {
+  cpu_set_t set;
+  _Static_assert(sizeof set == sizeof rank->cores, "bits of 1024 cores");
+  memset(rank->cores, 0, sizeof rank->cores);
+  if (!sched_getaffinity(0, sizeof set, &set)) memcpy(rank->cores, &set, sizeof set);
+}
+
+int cpu_segment_count_cores(const struct cpu_segment *segment) {
+  int count = 0;
+  for (size_t i = 0; i < sizeof segment->ranks->cores / sizeof *segment->ranks->cores;
+       i++) {
+    uint64_t bits = 0;
+    for (int r = 0; r < segment->nranks; r++) bits |= segment->ranks[r].cores[i];
+    count += __builtin_popcountll(bits);
+  }
+  return count > 0 ? count : (int)sysconf(_SC_NPROCESSORS_ONLN); /* more than 1024 */
 }

@@ -5,6 +5,7 @@
    so nothing is left behind however a rank ends. Its pages exist once they are touched. */
 
 #include "host/abi_nccl.h"
+#include "host/cpu/terms.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -43,6 +44,7 @@ struct cpu_rank {
   struct cpu_bell bells[CPU_CHANNELS];
   _Alignas(CPU_LINE) _Atomic int state;
   int pid, device;
+  uint64_t cores[16]; /* a bit for each that the rank may run on */
   struct cpu_mail mail[2];
 };
 
@@ -62,6 +64,7 @@ enum cpu_link_kind { CPU_LINK_COLLECTIVE, CPU_LINK_P2P, CPU_LINK_KINDS };
 
 struct cpu_segment {
   uint64_t magic;
+  struct cpu_terms terms; /* rank 0 writes them before the others come */
   size_t slot_bytes;
   int nranks;
   _Atomic bool watch_pids;      /* do all ranks see each other's process ids? */
@@ -88,5 +91,11 @@ char *cpu_segment_slots(struct cpu_link *link);
 /* Sets the state of a rank and wakes all others. */
 void cpu_segment_set_state(struct cpu_segment *segment, int rank,
                            enum cpu_rank_state state);
+
+/* Notes the cores that this thread may run on as its rank's. */
+void cpu_segment_note_cores(struct cpu_rank *rank);
+
+/* That the ranks may run on, together. */
+int cpu_segment_count_cores(const struct cpu_segment *segment);
 
 #endif

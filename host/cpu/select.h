@@ -1,18 +1,13 @@
 #ifndef HOST_CPU_SELECT_H
 #define HOST_CPU_SELECT_H
 
-/* Which algorithm and protocol carries an operation, on which channels: decided when it is
-   enqueued, as in NCCL, so that a plugin can be steered from call to call. */
+/* Which algorithm and protocol carries an operation, on which channels: NCCL 2.28's rules.
+   Decided when it is enqueued, so that a plugin can be steered from call to call. All ranks
+   must choose alike. */
 
-#include "host/cpu/choice.h"
+#include "host/cpu/enqueue.h"
 
-/* Reads NCCL_ALGO for a new communicator: "Ring", "Tree,Ring" or "^Tree". A name that NCCL
-   does not have is ncclInvalidUsage. */
-ncclResult_t cpu_select_configure(ncclComm_t comm);
-
-/* All ranks choose alike: only what they all know decides. ncclInvalidUsage if NCCL_ALGO
-   left no algorithm that can do it. */
-ncclResult_t cpu_select(ncclComm_t comm, const struct cpu_op *op,
-                        struct cpu_choice *choice);
+/* Chooses for all collectives among a group's calls, of whatever communicators. */
+ncclResult_t cpu_select(struct cpu_call *calls, size_t count);
 
 #endif

@@ -55,7 +55,6 @@ static ncclResult_t run_split(struct cpu_job *job) {
 
 ncclResult_t cpu_split(ncclComm_t comm, int color, int key, ncclComm_t *newcomm,
                        ncclConfig_t *config) {
-  (void)config;
   ncclResult_t rc = cpu_comm_check(comm);
   if (!rc && !newcomm) rc = cpu_fail(ncclInvalidArgument, "newcomm is NULL");
   if (!rc && color < 0 && color != NCCL_SPLIT_NOCOLOR) {
@@ -63,12 +62,14 @@ ncclResult_t cpu_split(ncclComm_t comm, int color, int key, ncclComm_t *newcomm,
   }
   if (rc) return cpu_group_note(rc);
   *newcomm = NULL;
-  return cpu_group_job(&(struct cpu_job){.run = run_split,
+  return cpu_group_job(&(struct cpu_job){.api = "ncclCommSplit",
+                                         .run = run_split,
                                          .out = newcomm,
                                          .parent = comm,
                                          .device = comm->device,
                                          .color = color,
-                                         .key = key});
+                                         .key = key,
+                                         .bounds = cpu_job_bounds(config)});
 }
 
 /* No word is exchanged with those left out: they may be dead. Who shrinks by the same list
@@ -100,7 +101,6 @@ static ncclResult_t plan_shrink(struct cpu_job *job, const int *exclude, int cou
 
 ncclResult_t cpu_split_shrink(ncclComm_t comm, int *exclude, int exclude_count,
                               ncclComm_t *newcomm, ncclConfig_t *config, int flags) {
-  (void)config;
   bool abort = flags & NCCL_SHRINK_ABORT;
   ncclResult_t rc = abort ? cpu_comm_check_handle(comm) : cpu_comm_check(comm);
   if (!rc && (!newcomm || !exclude || exclude_count < 1)) {
@@ -109,8 +109,12 @@ ncclResult_t cpu_split_shrink(ncclComm_t comm, int *exclude, int exclude_count,
   }
   if (rc) return cpu_group_note(rc);
   *newcomm = NULL;
-  struct cpu_job job = {
-    .run = cpu_job_init, .out = newcomm, .parent = comm, .device = comm->device};
+  struct cpu_job job = {.api = "ncclCommShrink",
+                        .run = cpu_job_init,
+                        .out = newcomm,
+                        .parent = comm,
+                        .device = comm->device,
+                        .bounds = cpu_job_bounds(config)};
   rc = plan_shrink(&job, exclude, exclude_count);
   if (rc) return cpu_group_note(rc);
   if (abort) cpu_comm_stop(comm, CPU_RANK_ABORTED);

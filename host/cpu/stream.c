@@ -42,6 +42,12 @@ bool cpu_stream_is_on(CUstream handle, CUdevice device) {
   return s && s->device == device;
 }
 
+/* The default stream cannot be captured. */
+bool cpu_stream_is_capturing(CUstream handle) {
+  const struct cpu_stream *s = handle ? cpu_handle_get(CPU_HANDLE_STREAM, handle) : NULL;
+  return s && cpu_is_capturing(s);
+}
+
 static CUresult wait_for_blocking(struct cpu_stream *s) {
   CUresult rc = cpu_capture_check_default(s->device);
   if (rc || __atomic_load_n(&blocking[s->device], __ATOMIC_ACQUIRE) == 0) return rc;

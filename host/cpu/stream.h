@@ -25,6 +25,9 @@ CUresult cpu_stream_submit(CUstream stream, struct cpu_task *task);
 /* Does the pointer stand for a stream of this device? NULL does. */
 bool cpu_stream_is_on(CUstream stream, CUdevice device);
 
+/* Is what is enqueued kept in a graph? */
+bool cpu_stream_is_capturing(CUstream stream);
+
 /* The calling thread's current device, -1 if no context is current. */
 CUdevice cpu_device_current(void);
 

@@ -32,6 +32,10 @@ static uint64_t mix(uint64_t x) {
   return x ^ (x >> 31);
 }
 
+uint64_t cpu_unique_id_hash(const ncclUniqueId *id) {
+  return mix(hash(0xcbf29ce484222325u, id->internal, sizeof id->internal));
+}
+
 ncclUniqueId cpu_unique_id_derive(const ncclUniqueId *parent, const char *how,
                                   uint64_t salt) {
   ncclUniqueId child;

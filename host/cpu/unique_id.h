@@ -22,4 +22,7 @@ ncclUniqueId cpu_unique_id_derive(const ncclUniqueId *parent, const char *how,
 /* The token as a name in the abstract socket namespace: no file, gone with its owner. */
 socklen_t cpu_unique_id_address(const ncclUniqueId *id, struct sockaddr_un *address);
 
+/* A number for it, as NCCL's logs and plugins have it: commId. */
+uint64_t cpu_unique_id_hash(const ncclUniqueId *id);
+
 #endif
