@@ -106,6 +106,7 @@ end
 ---@field traceback? string of the rank's error
 ---@field status? flight.rank[] what every rank did
 ---@field findings? string[] which rank differs
+---@field blames_peer? boolean the rank's error is that another one is gone
 
 ---The world of processes that a launcher (torchrun, mpirun, srun) made, if there is one.
 ---There `run` forks one rank in each process; rows come to process 0, and the others get a
@@ -242,9 +243,14 @@ function on.check(self, index, name, ok, details)
   checks[#checks + 1] = { rank = index, name = name, ok = ok, details = details }
 end
 
+-- An error that blames a peer is the world's, not the script's: who differs, and where?
 function on.error(self, index, message, traceback)
+  local blames_peer = message:find("ncclRemoteError", 1, true) ~= nil
+  local findings = blames_peer and flight.diagnose(self:states()) or nil
+  local headline = findings and findings[1] and "\n" .. findings[1] or ""
   self:fail({ code = "rank_error", rank = index, traceback = traceback,
-    message = ("rank %d: %s"):format(index, message) })
+    findings = findings, blames_peer = blames_peer,
+    message = ("rank %d: %s%s"):format(index, message, headline) })
 end
 
 function on.finished(self, index)
@@ -373,7 +379,9 @@ local function clean_up(report, options)
 end
 
 local function failure_text(failure)
-  if failure.code == "rank_error" then return failure.message end
+  if failure.code == "rank_error" and not failure.blames_peer then
+    return failure.message
+  end
   return failure.message .. "\n" .. flight.table(failure.status)
 end
 
