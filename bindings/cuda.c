@@ -117,7 +117,9 @@ static int synchronize(lua_State *L) {
   struct cuda *c = cuda_need(L);
   cuda_check_may_wait(L, c, "synchronize");
   CUresult rc = cuda_wait_device(c, c->chosen, "cuda.synchronize");
-  return rc ? cuda_raise(L, c, "synchronize", rc) : 0;
+  if (rc) return cuda_raise(L, c, "synchronize", rc);
+  cuda_check_collectives(L, "synchronize");
+  return 0;
 }
 
 static int now_ns(lua_State *L) {

@@ -105,6 +105,10 @@ void cuda_untie(struct cuda_tie *tie);
 CUresult cuda_wait_stream(struct cuda *c, CUstream stream, const char *what);
 CUresult cuda_wait_device(struct cuda *c, int device, const char *what);
 
+/* After a wait: raises "WHAT: a collective failed: why" if a communicator has an error of
+   its own. The stream says nothing of it: the data would be taken for a result. */
+void cuda_check_collectives(lua_State *L, const char *what);
+
 /* Raises if a capture runs: waiting in one would invalidate it. */
 void cuda_check_may_wait(lua_State *L, struct cuda *c, const char *what);
 

@@ -61,6 +61,7 @@ void cuda_settle(lua_State *L, const struct buffer *b, const char *what) {
   if (c->is_busy[b->device]) rc = cuda_wait_device(c, b->device, what);
   if (!rc) rc = cuda_use(c, b->device);
   if (rc) cuda_raise(L, c, what, rc);
+  cuda_check_collectives(L, what);
 }
 
 CUstream cuda_begin(lua_State *L, const struct buffer *b, int stream_arg,
@@ -259,6 +260,7 @@ int cuda_data_compare(lua_State *L) {
   CUresult rc = stream ? cuda_wait_stream(b->cuda, stream, "compare") : CUDA_SUCCESS;
   if (!rc && b->count) rc = b->cuda->api->compare(&what, &found, stream);
   if (rc) return cuda_raise(L, b->cuda, "compare", rc);
+  cuda_check_collectives(L, "compare");
   lua_pushinteger(L, (lua_Integer)found.count);
   if (found.count == 0) return 1;
   lua_pushinteger(L, (lua_Integer)found.first + 1);

@@ -71,6 +71,7 @@ static int event_sync(lua_State *L) {
   cuda_enter(L, e->cuda, e->device, "sync");
   CUresult rc = cuda_wait_event(e->cuda, e->handle, "event:sync");
   if (rc) return cuda_raise(L, e->cuda, "sync", rc);
+  cuda_check_collectives(L, "sync");
   lua_settop(L, 1);
   return 1;
 }

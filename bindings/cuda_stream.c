@@ -99,6 +99,7 @@ static int stream_sync(lua_State *L) {
   cuda_enter(L, s->cuda, s->device, "sync");
   CUresult rc = cuda_wait_stream(s->cuda, s->handle, "stream:sync");
   if (rc) return cuda_raise(L, s->cuda, "sync", rc);
+  cuda_check_collectives(L, "sync");
   lua_settop(L, 1);
   return 1;
 }

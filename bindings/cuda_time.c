@@ -96,6 +96,7 @@ int cuda_time(lua_State *L) {
   float milliseconds = 0;
   rc = finish(c, &t->pair, stream, &milliseconds);
   if (rc) return cuda_raise(L, c, "time", rc);
+  cuda_check_collectives(L, "time");
   lua_pushnumber(L, (lua_Number)milliseconds * 1000);
   return 1;
 }

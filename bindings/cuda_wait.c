@@ -1,6 +1,7 @@
 /* Waiting for devices, and destroying handles only when no work can use them any more. */
 #include "bindings/cuda_parts.h"
 
+#include "host/comms.h"
 #include "host/recorder.h"
 
 #include <lauxlib.h>
@@ -43,6 +44,14 @@ CUresult cuda_wait_device(struct cuda *c, int device, const char *what) {
   c->is_busy[device] = false;
   cuda_sweep(c);
   return cuda_use(c, device); /* the sweep may have left it */
+}
+
+void cuda_check_collectives(lua_State *L, const char *what) {
+  char text[512];
+  ncclResult_t rc;
+  if (!comms_failed(&rc, text, sizeof text)) return;
+  const char *name = comms_result_name(rc);
+  luaL_error(L, "%s: a collective failed: %s: %s", what, name ? name : "?", text);
 }
 
 void cuda_check_may_wait(lua_State *L, struct cuda *c, const char *what) {

@@ -39,20 +39,8 @@ struct nccl *nccl_open(lua_State *L, struct err *e) {
 }
 
 static const char *push_symbol(lua_State *L, ncclResult_t rc) {
-  static const char *const names[] = {
-    "ncclSuccess",
-    "ncclUnhandledCudaError",
-    "ncclSystemError",
-    "ncclInternalError",
-    "ncclInvalidArgument",
-    "ncclInvalidUsage",
-    "ncclRemoteError",
-    "ncclInProgress",
-    "ncclTimeout", /* from 2.30 */
-  };
-  const size_t i = (size_t)rc;
-  return i < COUNT(names) ? lua_pushstring(L, names[i])
-                          : lua_pushfstring(L, "ncclResult %d", (int)rc);
+  const char *name = comms_result_name(rc);
+  return name ? lua_pushstring(L, name) : lua_pushfstring(L, "ncclResult %d", (int)rc);
 }
 
 int nccl_push_result(lua_State *L, ncclResult_t rc) {

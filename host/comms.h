@@ -28,4 +28,11 @@ void comms_abort_all(void);
 /* Has comms_abort_all begun? Cheap enough to ask before each use. */
 bool comms_is_aborted(void);
 
+/* "ncclRemoteError"; NULL for a result that is not known here. */
+const char *comms_result_name(ncclResult_t rc);
+
+/* The first live communicator with an asynchronous error, or NULL; a non-blocking call
+   that is still in progress is none. `text` gets the library's words. */
+ncclComm_t comms_failed(ncclResult_t *rc, char *text, size_t size);
+
 #endif

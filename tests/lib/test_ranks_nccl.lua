@@ -65,6 +65,22 @@ function TestRanksNccl.test_a_skipped_call()
   eq(partial.failure.rank, 2)
 end
 
+function TestRanksNccl.test_a_wait_fails_with_its_collective()
+  local message, partial = fails("rank_error", { n = 3, timeout_s = 5, fn = function(rank)
+    local cuda = require("nclua.cuda")
+    local comm <close> = rank:comm()
+    local x <close> = assert(cuda.buffer("f32", 64)):fill(1)
+    comm:all_reduce(x, x, "max")
+    if rank.index == 2 then return end -- leaves one call too early
+    comm:all_reduce(x, x, "max")
+    cuda.synchronize()
+  end })
+  luaunit.assertStrMatches(message, ".*: synchronize: a collective failed: "
+    .. "ncclRemoteError: rank %d waits for rank 2, which has left the communicator\n.*")
+  luaunit.assertStrContains(message, "rank 2 is 1 all_reduce behind the others")
+  is_true(partial.failure.blames_peer)
+end
+
 function TestRanksNccl.test_a_skipped_call_between_barriers()
   local message = fails("timeout", { n = 4, timeout_s = 0.5,
     fn = calls_of(50, function(rank, i)
