@@ -17,13 +17,17 @@ struct cpu_algorithm {
   void (*run[CPU_MODELLED])(struct cpu_primitives *p, const struct cpu_op *op,
                             struct cpu_part part);
 };
-extern const struct cpu_algorithm cpu_ring, cpu_tree;
+extern const struct cpu_algorithm cpu_ring, cpu_tree, cpu_pat;
 
 /* By number; NULL: not here. The selection offers what these two tables have. */
 extern const struct cpu_algorithm *const cpu_algorithms[CPU_ALGORITHMS];
 extern const struct cpu_protocol *const cpu_protocols[CPU_PROTOCOLS];
 
-/* A rank's neighbours in a channel's tree; -1: none. */
+/* The rank in place `index` of a channel's ring, which sends to the one after it. Index 0
+   is rank 0 in all of them. */
+int cpu_ring_rank(int nranks, int channel, int index);
+
+/* A rank's neighbours in a channel's tree; -1: none, down[0] before down[1]. */
 struct cpu_tree_place {
   int up, down[2];
 };

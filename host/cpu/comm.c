@@ -35,6 +35,8 @@ static void free_comm(ncclComm_t comm) {
   if (comm->segment) cpu_segment_close(comm->segment);
   pthread_mutex_destroy(&comm->lock);
   pthread_cond_destroy(&comm->moved);
+  cpu_team_free(comm->team);
+  for (int i = 0; i < CPU_CHANNELS; i++) free(comm->scratch[i]);
   free(comm->connections);
   cpu_tuner_stop(&comm->tuner);
   cpu_registered_free(&comm->registered);
@@ -69,7 +71,8 @@ static ncclResult_t set_up(ncclComm_t c, const struct cpu_job *job) {
   rc = cpu_bootstrap(&b, &c->segment);
   if (rc) return rc;
   c->connections = cpu_connection_all(c->segment, c->rank);
-  if (!c->connections) {
+  c->team = cpu_team_new(cpu_team_threads(c->nranks, cpu_segment_count_cores(c->segment)));
+  if (!c->connections || !c->team) {
     return tell_others(c, cpu_fail(ncclSystemError, "out of memory"));
   }
   rc = tell_others(c, make_model(c));
@@ -150,11 +153,21 @@ ncclResult_t cpu_comm_finalize(ncclComm_t comm) {
   return ncclSuccess;
 }
 
-void cpu_comm_stop(ncclComm_t comm, enum cpu_rank_state state) {
-  atomic_store(&comm->aborted, 1);
+char *cpu_comm_scratch(ncclComm_t comm, int channel) {
+  char **at = &comm->scratch[channel];
+  if (!*at) *at = aligned_alloc(CPU_LINE, CPU_SCRATCH);
+  return *at;
+}
+
+void cpu_comm_disturb(ncclComm_t comm) {
   for (int c = 0; c < CPU_CHANNELS; c++) {
     cpu_bell_ring(&comm->segment->ranks[comm->rank].bells[c]);
   }
+}
+
+void cpu_comm_stop(ncclComm_t comm, enum cpu_rank_state state) {
+  atomic_store(&comm->aborted, 1);
+  cpu_comm_disturb(comm);
   cpu_order_stop(comm);
   /* A rank that has failed stays so for the others: that is why they are stuck. */
   if (atomic_load(&comm->segment->ranks[comm->rank].state) == CPU_RANK_JOINED) {

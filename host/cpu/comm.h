@@ -9,6 +9,8 @@
 #include "host/cpu/redop.h"
 #include "host/cpu/registered.h"
 #include "host/cpu/segment.h"
+#include "host/cpu/stats.h"
+#include "host/cpu/team.h"
 #include "host/cpu/tuner.h"
 
 #include <pthread.h>
@@ -23,6 +25,9 @@ struct ncclComm {
   ncclUniqueId id;
   struct cpu_segment *segment;
   struct cpu_connection *connections;
+  struct cpu_team *team; /* runs channels side by side */
+  struct cpu_stats stats;
+  char *scratch[CPU_CHANNELS]; /* CPU_SCRATCH bytes each, made when first needed */
   struct cpu_redops redops;
   struct cpu_model model;
   struct cpu_tuner tuner;
@@ -39,6 +44,7 @@ struct ncclComm {
   pthread_cond_t moved;
 
   _Atomic int aborted;
+  _Atomic int broken;      /* a channel of the operation under way has failed */
   _Atomic int async_error; /* an ncclResult_t: the first failure of an operation */
   char async_text[512];    /* written before async_error */
 };
@@ -61,6 +67,14 @@ ncclResult_t cpu_comm_check_handle(const struct ncclComm *comm);
 void cpu_comm_stop(ncclComm_t comm, enum cpu_rank_state state);
 
 bool cpu_comm_is_aborted(ncclComm_t comm);
+
+/* A channel's memory for what is on its way, NULL if memory is short. Only the channel's
+   operation uses it. */
+enum { CPU_SCRATCH = 512 << 10 };
+char *cpu_comm_scratch(ncclComm_t comm, int channel);
+
+/* Wakes this rank's own threads that wait for others, to look around. */
+void cpu_comm_disturb(ncclComm_t comm);
 
 /* An operation has failed: with the sentence of this thread's last cpu_fail. Peers that
    wait for this rank are woken. */

@@ -9,8 +9,8 @@
 struct cpu_connection {
   struct cpu_link *link;
   char *slots;
-  size_t slot_bytes;
-  struct cpu_bell *bell; /* of the peer */
+  const struct cpu_buffers *buffers; /* where in them each protocol's are */
+  struct cpu_bell *bell;             /* of the peer */
   int peer;
   uint64_t step; /* slots that this end has filled or emptied */
   uint64_t seen; /* the other end's counter when last read: reading it costs a cache miss */

@@ -30,12 +30,14 @@ static size_t choose_slice(const struct cpu_message *m, size_t slot_bytes) {
 
 /* True: the message is complete. */
 static bool push(struct cpu_message *m, struct cpu_connection *c) {
-  size_t left = m->bytes - m->done, slice = choose_slice(m, c->slot_bytes);
+  size_t left = m->bytes - m->done,
+         slice = choose_slice(m, c->buffers->slot_bytes[CPU_SIMPLE]);
   size_t bytes = left < slice ? left : slice;
-  if (bytes) memcpy(cpu_slot_data(c), m->buffer + m->done, bytes);
+  if (bytes) memcpy(cpu_slot_data(c, CPU_SIMPLE), m->buffer + m->done, bytes);
   m->done += bytes;
   bool last = m->done == m->bytes;
   cpu_slot_fill(c, (uint32_t)bytes | (last ? CPU_LINK_LAST : 0));
+  cpu_slot_tell(&c, 1);
   return last;
 }
 
@@ -50,9 +52,10 @@ static ncclResult_t pull(struct cpu_message *m, struct cpu_connection *c, bool *
                     bytes < left ? "shorter" : "longer",
                     m->bytes);
   }
-  if (bytes) memcpy(m->buffer + m->done, cpu_slot_data(c), bytes);
+  if (bytes) memcpy(m->buffer + m->done, cpu_slot_data(c, CPU_SIMPLE), bytes);
   m->done += bytes;
   cpu_slot_empty(c);
+  cpu_slot_tell(&c, 1);
   return ncclSuccess;
 }
 

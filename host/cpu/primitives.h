@@ -2,7 +2,7 @@
 #define HOST_CPU_PRIMITIVES_H
 
 /* The verbs that algorithms are written in, as NCCL's primitives.h has them: each moves one
-   chunk of a rank's part. How a chunk travels is the protocol's affair. */
+   chunk of a rank's part, slice by slice. How a slice travels is the protocol's affair. */
 
 #include "host/cpu/comm.h"
 #include "host/cpu/op.h"
@@ -11,20 +11,26 @@ enum { CPU_FAN = 3 }; /* most connections that one verb serves each way: a tree'
 
 struct cpu_primitives;
 
-/* One verb's work on one chunk. */
+/* One verb's work on one chunk, or on one slice of it. */
 struct cpu_chunk {
   const void *src; /* this rank's input, NULL if it adds nothing */
   void *dst;       /* this rank's output, NULL if it keeps nothing */
   size_t count;    /* elements; nothing happens if it is 0 */
   bool recv, send; /* which connections take part */
   bool post;       /* the result is final */
+  bool partial;    /* src is a sum already, not this rank's input */
 };
 
 struct cpu_protocol {
   const char *name;
-  void (*move)(struct cpu_primitives *p, const struct cpu_chunk *chunk);
+  int number; /* CPU_LL and so on */
+  /* Bytes of its lines: of the message, and in the slot. */
+  size_t line_data, line_wire;
+  /* Awaits the slice in the receiving connections' slots, and leaves the result in dst and
+     in the sending ones', which are free. */
+  void (*transfer)(struct cpu_primitives *p, const struct cpu_chunk *slice);
 };
-extern const struct cpu_protocol cpu_simple;
+extern const struct cpu_protocol cpu_ll, cpu_ll128, cpu_simple;
 
 /* How far an operation has come on one channel, whatever copies of its primitives do. */
 struct cpu_course {
@@ -41,11 +47,13 @@ struct cpu_primitives {
   struct cpu_course *course;
   const struct cpu_protocol *protocol;
   const struct cpu_redop *redop;
+  uint32_t signature; /* of the operation: the same on all ranks */
   size_t element;     /* bytes */
   size_t slice_count; /* elements that travel in one slot */
   size_t chunk_count; /* elements that a ring moves at a time, in slices */
   struct cpu_connection *recv[CPU_FAN], *send[CPU_FAN];
   int nrecv, nsend;
+  struct cpu_stats stats; /* so far */
   ncclResult_t rc;
 };
 
@@ -58,5 +66,17 @@ void cpu_recv_reduce_copy(struct cpu_primitives *p, const void *src, void *dst,
                           size_t count);
 void cpu_recv_reduce_copy_send(struct cpu_primitives *p, const void *src, void *dst,
                                size_t count);
+
+/* The verb for which there is no word. */
+void cpu_move(struct cpu_primitives *p, const struct cpu_chunk *chunk);
+
+/* For protocols: awaits the slice that `c` receives, or false with p->rc set. */
+bool cpu_await(struct cpu_primitives *p, struct cpu_connection *c,
+               bool (*is_ready)(struct cpu_connection *));
+
+/* Does what came in the filled slot fit what is expected? If not, sets p->rc: ranks that
+   disagree about an operation would read each other's data wrongly. */
+bool cpu_expect_bytes(struct cpu_primitives *p, const struct cpu_connection *c,
+                      size_t expected);
 
 #endif

@@ -9,9 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MAGIC 0x3167657361756c63ull /* changes when the layout does */
+#define MAGIC 0x3267657361756c63ull /* changes when the layout does */
 /* Eight of them, twice over, still leave room in a core's second-level cache. */
-#define SLOT_BYTES ((size_t)64 << 10)
 #define PAGE ((size_t)4096)
 
 /* The process's mappings: where two ranks live in one process they share one, which
@@ -33,29 +32,30 @@ static size_t header_bytes(int nranks) {
 }
 
 /* The control words have a page of their own, so that slots are aligned to pages. */
-static size_t link_stride(size_t slot_bytes) {
-  return PAGE + CPU_STEPS * slot_bytes;
+int cpu_segment_channels(enum cpu_link_kind kind) {
+  return kind == CPU_LINK_COLLECTIVE ? CPU_CHANNELS : 1;
 }
 
-static size_t total_bytes(int nranks) {
-  size_t links = (size_t)CPU_LINK_KINDS * CPU_CHANNELS * (size_t)nranks * (size_t)nranks;
-  return header_bytes(nranks) + links * link_stride(SLOT_BYTES);
+static size_t links_bytes(const struct cpu_buffers *buffers, enum cpu_link_kind kind,
+                          int nranks) {
+  size_t n = (size_t)nranks, channels = (size_t)cpu_segment_channels(kind);
+  return channels * n * n * (PAGE + buffers[kind].bytes);
 }
 
 struct cpu_link *cpu_segment_link(struct cpu_segment *segment, enum cpu_link_kind kind,
                                   int channel, int sender, int receiver) {
+  const struct cpu_buffers *buffers = segment->buffers;
   size_t n = (size_t)segment->nranks;
-  size_t index = (size_t)kind * CPU_CHANNELS + (size_t)channel;
-  index = (index * n + (size_t)sender) * n + (size_t)receiver;
+  size_t index = ((size_t)channel * n + (size_t)sender) * n + (size_t)receiver;
   char *links = (char *)segment + header_bytes(segment->nranks);
-  return (void *)(links + index * link_stride(segment->slot_bytes));
+  for (int k = 0; k < (int)kind; k++) links += links_bytes(buffers, k, segment->nranks);
+  return (void *)(links + index * (PAGE + buffers[kind].bytes));
 }
 
 char *cpu_segment_slots(struct cpu_link *link) {
   return (char *)link + PAGE;
 }
 
-/* Each rank may have got a descriptor of its own: the file behind it decides. */
 static struct mapping *find(const struct stat *file) {
   struct mapping *m = mappings;
   while (m && (m->device != file->st_dev || m->inode != file->st_ino)) m = m->next;
@@ -96,7 +96,12 @@ struct cpu_segment *cpu_segment_open(int fd) {
 }
 
 struct cpu_segment *cpu_segment_create(int nranks, int *fd) {
-  size_t bytes = total_bytes(nranks);
+  struct cpu_buffers buffers[CPU_LINK_KINDS];
+  size_t bytes = header_bytes(nranks);
+  for (int k = 0; k < CPU_LINK_KINDS; k++) {
+    buffers[k] = cpu_buffers_plan(k);
+    bytes += links_bytes(buffers, k, nranks);
+  }
   *fd = memfd_create("nclua", MFD_CLOEXEC);
   if (*fd < 0) return NULL;
   struct cpu_segment *segment = ftruncate(*fd, (off_t)bytes) ? NULL : open_mapping(*fd);
@@ -106,7 +111,7 @@ struct cpu_segment *cpu_segment_create(int nranks, int *fd) {
     return NULL;
   }
   segment->magic = MAGIC;
-  segment->slot_bytes = SLOT_BYTES;
+  memcpy(segment->buffers, buffers, sizeof buffers);
   segment->nranks = nranks;
   segment->watch_pids = true;
   return segment;

@@ -5,6 +5,7 @@
    so nothing is left behind however a rank ends. Its pages exist once they are touched. */
 
 #include "host/abi_nccl.h"
+#include "host/cpu/buffers.h"
 #include "host/cpu/terms.h"
 
 #include <stdatomic.h>
@@ -13,8 +14,7 @@
 
 enum {
   CPU_LINE = 64,    /* bytes that one core owns at a time */
-  CPU_STEPS = 8,    /* slots of a connection: NCCL_STEPS */
-  CPU_CHANNELS = 1, /* of each kind of connection */
+  CPU_CHANNELS = 8, /* rings and trees that a communicator can run at the same time */
 };
 
 /* A sleeping rank is woken through its bell. */
@@ -48,30 +48,31 @@ struct cpu_rank {
   struct cpu_mail mail[2];
 };
 
-/* The control words of one sender -> receiver pair, followed by its slots. */
+/* The control words of one sender -> receiver pair, followed by its slots. The counters
+   count slots of whatever protocol. */
 struct cpu_link {
-  _Alignas(CPU_LINE) _Atomic uint64_t tail; /* slots filled; the sender's */
-  uint32_t bytes[CPU_STEPS];                /* in each slot, with CPU_LINK_LAST */
-  _Alignas(CPU_LINE) _Atomic uint64_t head; /* slots emptied; the receiver's */
+  _Alignas(CPU_LINE) _Atomic uint64_t tail;       /* slots filled; the sender's */
+  uint32_t bytes[CPU_STEPS];                      /* in each slot, with CPU_LINK_LAST */
+  _Alignas(CPU_LINE) _Atomic uint64_t head;       /* slots emptied; the receiver's */
+  _Alignas(CPU_LINE) uint64_t cleaned[CPU_STEPS]; /* the sender's note for LL (ll.c) */
 };
 
 /* In cpu_link.bytes of a send's slots: the message ends here. */
 #define CPU_LINK_LAST 0x80000000u
 
-/* Collectives and send/recv have connections of their own, as in NCCL: a message that
-   waits for its receiver does not stand in a collective's way. */
-enum cpu_link_kind { CPU_LINK_COLLECTIVE, CPU_LINK_P2P, CPU_LINK_KINDS };
-
 struct cpu_segment {
   uint64_t magic;
   struct cpu_terms terms; /* rank 0 writes them before the others come */
-  size_t slot_bytes;
+  struct cpu_buffers buffers[CPU_LINK_KINDS]; /* as its environment has them */
   int nranks;
   _Atomic bool watch_pids;      /* do all ranks see each other's process ids? */
   _Atomic int failing, failure; /* an ncclResult_t that ended the initialisation for all */
   char failure_text[256];       /* written by who set `failing`, before `failure` */
   struct cpu_rank ranks[];
 };
+
+/* How many links of the kind two ranks have in each direction. */
+int cpu_segment_channels(enum cpu_link_kind kind);
 
 /* A new segment for nranks with its memfd in *fd, NULL if the system has no room. */
 struct cpu_segment *cpu_segment_create(int nranks, int *fd);
@@ -85,7 +86,7 @@ void cpu_segment_close(struct cpu_segment *segment);
 struct cpu_link *cpu_segment_link(struct cpu_segment *segment, enum cpu_link_kind kind,
                                   int channel, int sender, int receiver);
 
-/* The CPU_STEPS slots behind a link, page-aligned. */
+/* What lies behind a link: its protocols' slots, page-aligned. */
 char *cpu_segment_slots(struct cpu_link *link);
 
 /* Sets the state of a rank and wakes all others. */

@@ -19,23 +19,27 @@ bool cpu_slot_is_filled(struct cpu_connection *c) {
   return c->step < c->seen;
 }
 
-char *cpu_slot_data(const struct cpu_connection *c) {
-  return c->slots + c->step % CPU_STEPS * c->slot_bytes;
+char *cpu_slot_data(const struct cpu_connection *c, int protocol) {
+  const struct cpu_buffers *b = c->buffers;
+  return c->slots + b->offset[protocol] + c->step % CPU_STEPS * b->slot_bytes[protocol];
 }
 
 uint32_t cpu_slot_bytes(const struct cpu_connection *c) {
   return c->link->bytes[c->step % CPU_STEPS];
 }
 
-/* The store comes before the bell's look at its sleepers, both sequentially consistent: a
-   sleeper that misses the counter has announced itself, and is rung for. */
 void cpu_slot_fill(struct cpu_connection *c, uint32_t bytes) {
   c->link->bytes[c->step % CPU_STEPS] = bytes;
-  atomic_store(&c->link->tail, ++c->step);
-  cpu_bell_ring(c->bell);
+  atomic_store_explicit(&c->link->tail, ++c->step, memory_order_release);
 }
 
 void cpu_slot_empty(struct cpu_connection *c) {
-  atomic_store(&c->link->head, ++c->step);
-  cpu_bell_ring(c->bell);
+  atomic_store_explicit(&c->link->head, ++c->step, memory_order_release);
+}
+
+/* The fence keeps the bells' looks at their sleepers behind the counters' stores: a sleeper
+   that misses the counter has announced itself, and is rung for. */
+void cpu_slot_tell(struct cpu_connection *const *ends, int count) {
+  cpu_fence();
+  for (int i = 0; i < count; i++) cpu_bell_ring(ends[i]->bell);
 }

@@ -6,9 +6,8 @@
 #define LAG 4 /* chunks that go up before the first comes down; below CPU_STEPS */
 
 /* Every second rank a leaf, as in NCCL's trees.cc (ncclGetBtree): the parent differs in
-   the lowest set bit and the one above it. All channels have the same tree. */
-struct cpu_tree_place cpu_tree_find(int nranks, int rank, int channel) {
-  (void)channel;
+   the lowest set bit and the one above it. */
+static struct cpu_tree_place find_first(int nranks, int rank) {
   int bit = 1, children = 0;
   while (bit < nranks && !(rank & bit)) bit <<= 1;
   struct cpu_tree_place t = {-1, {-1, -1}};
@@ -20,6 +19,22 @@ struct cpu_tree_place cpu_tree_find(int nranks, int rank, int channel) {
   int low = bit / 2;
   while (low && rank + low >= nranks) low /= 2;
   if (low) t.down[children++] = rank + low;
+  return t;
+}
+
+/* The first tree's rank for a rank of the second, and the other way round. */
+static int exchange(int nranks, int rank, int shift) {
+  if (rank < 0) return rank;
+  return nranks % 2 ? (rank + nranks + shift) % nranks : nranks - 1 - rank;
+}
+
+/* Odd channels have the second tree of a pair (ncclGetDtree): the first one mirrored or
+   shifted, so that who is a leaf in one works in the other. */
+struct cpu_tree_place cpu_tree_find(int nranks, int rank, int channel) {
+  if (channel % 2 == 0) return find_first(nranks, rank);
+  struct cpu_tree_place t = find_first(nranks, exchange(nranks, rank, -1));
+  t.up = exchange(nranks, t.up, 1);
+  for (int i = 0; i < 2; i++) t.down[i] = exchange(nranks, t.down[i], 1);
   return t;
 }
 
@@ -95,6 +110,8 @@ static void all_reduce(struct cpu_primitives *p, const struct cpu_op *op,
       if (i >= LAG && !w.up.rc) come_down(&w, i - LAG);
     }
   }
+  cpu_stats_add(&p->stats, &w.up.stats);
+  cpu_stats_add(&p->stats, &w.down.stats);
   p->rc = w.up.rc ? w.up.rc : w.down.rc;
 }
 

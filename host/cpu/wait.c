@@ -21,6 +21,15 @@
 #define SPINS 50
 #define YIELDS 200
 
+void cpu_fence(void) {
+#ifdef __SANITIZE_THREAD__ /* which does not know fences */
+  static _Atomic int any;
+  atomic_fetch_add(&any, 1);
+#else
+  atomic_thread_fence(memory_order_seq_cst);
+#endif
+}
+
 void cpu_bell_ring(struct cpu_bell *bell) {
   if (atomic_load(&bell->sleepers) == 0) return;
   atomic_fetch_add(&bell->rings, 1);
@@ -107,6 +116,7 @@ static void fall_asleep(struct cpu_wait *w) {
 
 ncclResult_t cpu_wait_more(struct cpu_wait *w) {
   if (cpu_comm_is_aborted(w->comm)) return cpu_fail_again(ncclInternalError, "aborted");
+  if (atomic_load(&w->comm->broken)) return cpu_fail_again(ncclInternalError, "broken");
   if (w->turns < SPINS) {
     w->turns++;
     cpu_relax();
@@ -125,6 +135,7 @@ ncclResult_t cpu_wait_more(struct cpu_wait *w) {
     atomic_fetch_add(&w->bell->sleepers, 1);
     w->rings = atomic_load(&w->bell->rings);
     w->armed = true;
+    cpu_fence();
   }
   return check_peers(w);
 }

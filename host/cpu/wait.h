@@ -8,8 +8,9 @@
      while (!condition() && !(rc = cpu_wait_more(&w))) {}
      cpu_wait_end(&w);
 
-   The condition must read with memory_order_seq_cst what a peer writes with it before it
-   rings: that is what makes it impossible to fall asleep past the ring. */
+   Who rings has written what the condition reads, and then passed cpu_fence(); who waits
+   passes one between announcing itself and its last look. So one of the two sees the other,
+   and nobody falls asleep past the ring. */
 
 #include "host/cpu/segment.h"
 
@@ -29,6 +30,9 @@ struct cpu_wait cpu_wait_begin(struct ncclComm *comm, int channel, const int *pe
 /* ncclSuccess: look at the condition again. */
 ncclResult_t cpu_wait_more(struct cpu_wait *w);
 void cpu_wait_end(struct cpu_wait *w);
+
+/* What comes after it is not loaded before all that was stored before it can be seen. */
+void cpu_fence(void);
 
 /* Wakes those who sleep at the bell. */
 void cpu_bell_ring(struct cpu_bell *bell);

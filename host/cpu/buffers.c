@@ -1,0 +1,39 @@
+#include "host/cpu/buffers.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+
+#define PAGE ((size_t)4096)
+#define SMALLEST PAGE
+#define LARGEST ((size_t)64 << 20)
+
+/* Where NCCL has 512 KiB, 4.7 MiB and 4 MiB for a GPU's memory, these fit a core's caches:
+   docs/measurements/cpu-allreduce.md. A slot is whole lines of any protocol. */
+enum { UNIT = 128 };
+static const struct {
+  const char *variable;
+  size_t bytes;
+} defaults[CPU_PROTOCOLS] = {
+  [CPU_LL] = {"NCCL_LL_BUFFSIZE", (size_t)256 << 10},
+  [CPU_LL128] = {"NCCL_LL128_BUFFSIZE", (size_t)256 << 10},
+  [CPU_SIMPLE] = {"NCCL_BUFFSIZE", (size_t)512 << 10},
+};
+
+static size_t find_bytes(int protocol) {
+  const char *text = getenv(defaults[protocol].variable);
+  char *end = NULL;
+  long long wanted = text ? strtoll(text, &end, 0) : 0;
+  if (!text || *end || wanted < (long long)SMALLEST) return defaults[protocol].bytes;
+  return (size_t)wanted < LARGEST ? (size_t)wanted : LARGEST;
+}
+
+struct cpu_buffers cpu_buffers_plan(enum cpu_link_kind kind) {
+  struct cpu_buffers b = {.bytes = 0};
+  for (int p = 0; p < CPU_PROTOCOLS; p++) {
+    if (kind == CPU_LINK_P2P && p != CPU_SIMPLE) continue;
+    b.slot_bytes[p] = find_bytes(p) / CPU_STEPS / UNIT * UNIT;
+    b.offset[p] = b.bytes;
+    b.bytes += (b.slot_bytes[p] * CPU_STEPS + PAGE - 1) / PAGE * PAGE;
+  }
+  return b;
+}
