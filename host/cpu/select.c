@@ -9,8 +9,9 @@
 #include <stdlib.h>
 
 #define FOREVER_US 3600000000.0f /* NCCL takes no cell that would take an hour */
-#define ALIKE 4 /* operations less than so many times the smallest are chosen for as one   \
-                 */
+#define ALIKE                                                                              \
+  4 /* operations less than so many times the smallest are chosen for as one               \
+     */
 
 /* Operations that are chosen for as one: NCCL's aggregation. */
 struct bundle {
