@@ -2,6 +2,7 @@
 
 #include "bindings/bind.h"
 #include "host/trace.h"
+#include "host/trace_plugin.h"
 
 #include <fnmatch.h>
 #include <limits.h>
@@ -241,7 +242,7 @@ int process_read_request(lua_State *L, struct process_request *r, struct err *e)
   bind_fields(L, 2, fields, &o);
   luaL_checkstack(L, 16, NULL);
   char plugin[PATH_MAX];
-  if (o.trace && trace_plugin(plugin, sizeof plugin, e)) return -1;
+  if (o.trace && trace_plugin_path(plugin, sizeof plugin, e)) return -1;
   if (o.trace && read_trace(L, r, o.trace, e)) return -1;
   r->spec.envp = read_env(L, &o, r->trace ? lua_tostring(L, r->trace) : NULL, plugin);
   r->spec.cwd = o.cwd;

@@ -1,5 +1,6 @@
 /* nclua.trace: recording what runs, and putting recordings together. */
 #include "host/trace.h"
+#include "host/trace_plugin.h"
 
 #include "bindings/bind.h"
 #include "bindings/open.h"
@@ -53,7 +54,7 @@ static int merge(lua_State *L) {
 static int plugin(lua_State *L) {
   struct err e;
   char path[4096];
-  if (trace_plugin(path, sizeof path, &e)) return bind_fail(L, &e);
+  if (trace_plugin_path(path, sizeof path, &e)) return bind_fail(L, &e);
   lua_pushstring(L, path);
   return 1;
 }

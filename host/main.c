@@ -1,10 +1,12 @@
 #include "bindings/open.h"
 #include "host/backend.h"
 #include "host/cli.h"
+#include "host/embed.h"
 #include "host/repl.h"
 #include "host/script.h"
 #include "host/state.h"
 #include "host/trace.h"
+#include "host/trace_plugin.h"
 #include "host/version.h"
 
 #include <lauxlib.h>
@@ -99,6 +101,8 @@ int main(int argc, char **argv) {
   if (cli_parse(argc, argv, &c, &e) || choose_backend(&c, &e)) return usage(&e);
   if (c.help) return fputs(cli_help, stdout) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
   if (c.version) print_version();
+  const struct embedded *plugin = embed_find("plugin:trace");
+  if (plugin) trace_plugin_carried(plugin->begin, plugin->end);
   if (start_trace(&c, &e)) return usage(&e);
   lua_State *L = new_state(&c);
   if (!L) {

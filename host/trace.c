@@ -2,6 +2,7 @@
 
 #include "host/backend.h"
 #include "host/trace_cpu.h"
+#include "host/trace_plugin.h"
 #include "plugins/trace/merge.h"
 #include "plugins/trace/store.h"
 
@@ -46,36 +47,10 @@ static CUresult pop_plugin(void) {
   return CUDA_SUCCESS;
 }
 
-int trace_plugin(char *path, unsigned size, struct err *e) {
-  static const char *const places[] = {"/plugins", "", "/../lib/nclua", "/../lib/*/nclua"};
-  const char *named = getenv("NCLUA_PLUGIN_DIR");
-  char folder[PATH_MAX] = "", pattern[PATH_MAX + 64];
-  const ssize_t length = readlink("/proc/self/exe", folder, sizeof folder - 1);
-  folder[length > 0 ? length : 0] = '\0';
-  char *slash = strrchr(folder, '/');
-  if (slash) *slash = '\0';
-  for (size_t i = 0; i < (named ? 1 : sizeof places / sizeof *places); i++) {
-    glob_t found;
-    snprintf(pattern,
-             sizeof pattern,
-             "%s%s/libnclua-trace.so",
-             named ? named : folder,
-             named ? "" : places[i]);
-    if (glob(pattern, GLOB_NOSORT, NULL, &found)) continue;
-    const int n = snprintf(path, size, "%s", found.gl_pathv[0]);
-    globfree(&found);
-    if (n < (int)size) return 0;
-  }
-  return err_set(e,
-                 "no_library",
-                 "no 'libnclua-trace.so' in '%s' (NCLUA_PLUGIN_DIR can name its folder)",
-                 named ? named : folder);
-}
-
 static int open_plugin(struct plugin *p, struct err *e) {
   char path[PATH_MAX];
   if (p->handle) return 0;
-  if (trace_plugin(path, sizeof path, e)) return -1;
+  if (trace_plugin_path(path, sizeof path, e)) return -1;
   p->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (!p->handle) return err_set(e, "no_library", "cannot open '%s': %s", path, dlerror());
   const struct {

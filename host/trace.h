@@ -52,7 +52,4 @@ int trace_merge_parts(const char *path, struct err *e);
 struct device_api;
 int trace_attach(struct device_api *api, struct err *e);
 
-/* The plugin's file: in NCLUA_PLUGIN_DIR, beside the program, or where it is installed. */
-int trace_plugin(char *path, unsigned size, struct err *e);
-
 #endif
