@@ -102,6 +102,15 @@ static void set_string(lua_State *L, const char *key, const char *value) {
   lua_setfield(L, -2, key);
 }
 
+/* By which figures the backend chooses, where they are its own. */
+static void set_calibration(lua_State *L, const struct coll_api *api) {
+  struct coll_calibration c;
+  if (!api->calibration) return;
+  api->calibration(&c);
+  if (*c.file) set_string(L, "calibration_file", c.file);
+  set_string(L, "calibration_date", *c.date ? c.date : "shipped");
+}
+
 static int info(lua_State *L) {
   struct err e;
   const struct nccl *n = nccl_open(L, &e);
@@ -118,6 +127,7 @@ static int info(lua_State *L) {
   set_string(L, "backend", n->cuda->api->name);
   lua_pushfstring(L, "%d.%d", driver / 1000, driver % 1000 / 10);
   lua_setfield(L, -2, "driver");
+  set_calibration(L, n->api);
   return 1;
 }
 
@@ -156,6 +166,7 @@ static const luaL_Reg methods[] = {
   {"close", nccl_comm_close},
   {"finalize", nccl_comm_finalize},
   {"gather", nccl_gather},
+  {"last_choice", nccl_last_choice},
   {"pre_mul_sum", nccl_pre_mul_sum},
   {"ready", nccl_comm_ready},
   {"recv", nccl_recv},

@@ -170,6 +170,7 @@ int nccl_comm_finalize(lua_State *L);
 int nccl_comm_ready(lua_State *L);
 
 int nccl_group(lua_State *L);
+int nccl_last_choice(lua_State *L);
 int nccl_pre_mul_sum(lua_State *L);
 int nccl_register(lua_State *L);
 int nccl_window(lua_State *L);

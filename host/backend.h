@@ -182,6 +182,19 @@ struct coll_steps {
   int (*delay)(const struct coll_delay *list, size_t count, struct err *e);
 };
 
+/* What carried a collective, in NCCL's numbers. */
+struct coll_choice {
+  int function, algorithm, protocol;
+  int channels;   /* 0: nothing had to be chosen */
+  uint64_t bytes; /* count times element size, as NCCL's log has it */
+};
+
+/* The figures that a backend chooses by, if they are of its own measuring. */
+struct coll_calibration {
+  char file[1024]; /* where this machine's are kept; "" if nowhere */
+  char date[16];   /* "": they have not been measured */
+};
+
 /* The collectives: NCCL. Where a library is too old for a function, its member is NULL. */
 struct coll_api {
   const char *name; /* "nccl" or "cpu" */
@@ -194,6 +207,11 @@ struct coll_api {
    */
   void (*completed)(ncclComm_t comm, uint64_t op_count);
   const struct coll_steps *steps; /* NULL: nobody can look into a GPU's kernels */
+
+  /* Not NCCL's, which tells these in its log alone: the last collective that was enqueued,
+     and what the choice is made by. */
+  ncclResult_t (*last_choice)(ncclComm_t comm, struct coll_choice *out);
+  void (*calibration)(struct coll_calibration *out);
 
   ncclResult_t (*get_version)(int *version);
   ncclResult_t (*get_unique_id)(ncclUniqueId *id);

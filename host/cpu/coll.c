@@ -2,9 +2,12 @@
 #include "host/cpu/comm.h"
 #include "host/cpu/fail.h"
 #include "host/cpu/group.h"
+#include "host/cpu/log.h"
 #include "host/cpu/split.h"
 #include "host/cpu/steps.h"
 #include "host/cpu/unique_id.h"
+
+#include <string.h>
 
 /* The collectives of the CPU backend: NCCL's entry points and its argument checks. */
 
@@ -18,6 +21,13 @@ static int load(const char *library, struct err *e) {
 
 static const char *library_path(void) {
   return "built in";
+}
+
+static void calibration(struct coll_calibration *out) {
+  struct cpu_constants constants;
+  cpu_constants_path(out->file, sizeof out->file);
+  cpu_constants_load(&constants);
+  memcpy(out->date, constants.date, sizeof out->date);
 }
 
 static ncclResult_t get_version(int *version) {
@@ -43,6 +53,7 @@ static const char *get_error_string(ncclResult_t rc) {
 
 static ncclResult_t init_as(const char *api, ncclComm_t *comm, int nranks, ncclUniqueId id,
                             int rank, ncclConfig_t *config) {
+  cpu_log_version(rank);
   if (!comm) return cpu_group_note(cpu_fail(ncclInvalidArgument, "comm is NULL"));
   *comm = NULL;
   if (config && config->magic != NCCL_CONFIG_MAGIC) {
@@ -86,6 +97,7 @@ static ncclResult_t check_devices(int ndev, const int *devices) {
 }
 
 static ncclResult_t init_all(ncclComm_t *comms, int ndev, const int *devices) {
+  cpu_log_version(0);
   if (!comms || ndev < 1) {
     return cpu_group_note(cpu_fail(ncclInvalidArgument, "%d devices", ndev));
   }
@@ -172,6 +184,8 @@ struct coll_api cpu_coll = {
   .load = load,
   .library_path = library_path,
   .steps = &cpu_steps,
+  .last_choice = cpu_comm_last_choice,
+  .calibration = calibration,
   .get_version = get_version,
   .get_unique_id = cpu_unique_id_create,
   .get_error_string = get_error_string,

@@ -210,3 +210,9 @@ const char *cpu_comm_get_last_error(ncclComm_t comm) {
   bool failed = comm && !cpu_comm_check_handle(comm) && atomic_load(&comm->async_error);
   return failed ? comm->async_text : cpu_fail_text();
 }
+
+ncclResult_t cpu_comm_last_choice(ncclComm_t comm, struct coll_choice *out) {
+  ncclResult_t rc = cpu_comm_check_handle(comm);
+  if (!rc) *out = comm->last;
+  return rc;
+}

@@ -3,7 +3,7 @@
 
 /* A communicator: one rank's view of the segment that the ranks share. */
 
-#include "host/abi_cuda.h"
+#include "host/backend.h"
 #include "host/cpu/connection.h"
 #include "host/cpu/model.h"
 #include "host/cpu/redop.h"
@@ -32,7 +32,8 @@ struct ncclComm {
   struct cpu_model model;
   struct cpu_tuner tuner;
   struct cpu_registered registered;
-  unsigned splits; /* how often split was called: the same on all ranks */
+  unsigned splits;         /* how often split was called: the same on all ranks */
+  struct coll_choice last; /* of a collective */
   bool finalized;
   _Atomic uint64_t op_count; /* calls so far */
 
@@ -86,5 +87,6 @@ ncclResult_t cpu_comm_destroy(ncclComm_t comm);
 ncclResult_t cpu_comm_abort(ncclComm_t comm);
 ncclResult_t cpu_comm_get_async_error(ncclComm_t comm, ncclResult_t *async_error);
 const char *cpu_comm_get_last_error(ncclComm_t comm);
+ncclResult_t cpu_comm_last_choice(ncclComm_t comm, struct coll_choice *out);
 
 #endif

@@ -4,6 +4,7 @@
 #include "host/cpu/comm.h"
 #include "host/cpu/fail.h"
 #include "host/cpu/order.h"
+#include "host/dtype.h"
 
 #include <stdlib.h>
 
@@ -72,12 +73,22 @@ static void release(struct cpu_task *task) {
   free(task);
 }
 
+static void note_choice(const struct cpu_call *call) {
+  const struct cpu_choice *c = &call->choice;
+  call->comm->last = (struct coll_choice){(int)call->op.function,
+                                          c->algorithm,
+                                          c->protocol,
+                                          c->channels,
+                                          call->op.count * dtype_size(call->op.type)};
+}
+
 ncclResult_t cpu_enqueue_collective(const struct cpu_call *call) {
   if (cpu_adversary_hold_ns() && cpu_adversary_is_idle(call->comm, call->stream)) {
     cpu_adversary_spoil(call->comm, &call->op);
   }
   struct collective *c = malloc(sizeof *c);
   if (!c) return cpu_fail(ncclSystemError, "out of memory");
+  note_choice(call);
   cpu_comm_retain(call->comm);
   *c = (struct collective){
     {{cpu_enqueue_ticket, run, release, 1}, call->comm}, call->op, call->choice};

@@ -71,7 +71,6 @@ static void report_birth(ncclComm_t c, const struct cpu_job *job, bool is_comple
 }
 
 void cpu_report_start(ncclComm_t comm, const struct cpu_job *job) {
-  cpu_log_version(comm->rank);
   report_birth(comm, job, false);
 }
 

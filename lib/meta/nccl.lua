@@ -22,6 +22,9 @@ function nccl.version() end
 ---@field library string the file that was loaded
 ---@field backend "cuda"|"cpu"
 ---@field driver string version of CUDA that the driver supports, "12.8"
+---@field calibration_file string? CPU backend: where this machine's figures are kept
+---@field calibration_date string? CPU backend: when they were measured, "2026-01-31", or
+---"shipped"
 
 ---@return nccl.description? info
 ---@return string? message
@@ -236,6 +239,23 @@ function nccl.window(comm, buffer, options) end
 ---@param comm nccl.comm
 ---@return string result
 function nccl.async_error(comm) end
+
+---@class nccl.choice what carried a collective
+---@field collective "broadcast"|"reduce"|"all_gather"|"reduce_scatter"|"all_reduce"
+---@field algorithm "Tree"|"Ring"|"PAT"
+---@field protocol "LL"|"LL128"|"Simple"
+---@field channels integer that took part
+---@field bytes integer elements of the call times their size, as NCCL's log counts
+---@field source string "cpu backend"
+
+---What was chosen for the last of the five collectives above that was enqueued (for those of a
+---group: when it has ended). The CPU backend knows; NCCL tells it only in its log: nil,
+---message, "ENOTSUP". nil alone: nothing had to be chosen yet, as with one rank.
+---@param comm nccl.comm
+---@return nccl.choice? choice
+---@return string? message
+---@return string? code
+function nccl.last_choice(comm) end
 
 ---Whether a communicator with `blocking = false` has come up; until then only this,
 ---`async_error`, `abort` and `close` are for it. Raises if it failed.

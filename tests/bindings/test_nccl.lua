@@ -23,6 +23,7 @@ function TestModule.test_version_and_info()
   luaunit.assertEquals(info.backend, cuda.backend())
   luaunit.assertEquals(info.driver, cuda.driver_version())
   luaunit.assertTrue(info.code >= 21200 and #info.library > 0)
+  luaunit.assertEquals(info.calibration_date ~= nil, info.backend == "cpu")
 end
 
 function TestModule.test_unique_id()

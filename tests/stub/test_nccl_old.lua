@@ -23,7 +23,7 @@ end
 
 function TestOld.test_unsupported()
   for name, arguments in pairs({
-    register = { x }, window = { x }, split = { 0, 0 },
+    register = { x }, window = { x }, split = { 0, 0 }, last_choice = {},
   }) do
     local none, message, code = comm[name](comm, table.unpack(arguments))
     luaunit.assertNil(none)
