@@ -1,4 +1,5 @@
 #include "bindings/bind.h"
+#include "bindings/nccl.h"
 #include "bindings/open.h"
 
 #include "host/backend.h"
@@ -78,6 +79,20 @@ static void set_kind(lua_State *L, unsigned verbs) {
   lua_setfield(L, -2, "kind");
 }
 
+/* The places of a chunk that is several. */
+static void set_offsets(lua_State *L, const struct coll_step *s) {
+  if (s->offset == COLL_NOWHERE) return;
+  set_integer(L, "offset", s->offset);
+  if (s->pieces < 2) return;
+  lua_createtable(L, s->pieces, 0);
+  for (int i = 0; i < s->pieces; i++) {
+    int64_t at = (s->offset + i * s->stride) % s->wrap;
+    lua_pushinteger(L, (lua_Integer)(at < 0 ? at + s->wrap : at));
+    lua_rawseti(L, -2, i + 1);
+  }
+  lua_setfield(L, -2, "offsets");
+}
+
 static void push_step(lua_State *L, const struct coll_step *s) {
   lua_createtable(L, 0, 17);
   set_integer(L, "rank", s->rank);
@@ -90,7 +105,7 @@ static void push_step(lua_State *L, const struct coll_step *s) {
   set_name(L, "protocol", protocols, COUNT(protocols), s->protocol);
   set_ranks(L, "from", s->from, s->nfrom);
   set_ranks(L, "to", s->to, s->nto);
-  if (s->offset != COLL_NOWHERE) set_integer(L, "offset", s->offset);
+  set_offsets(L, s);
   set_integer(L, "bytes", (int64_t)s->bytes);
   set_integer(L, "begin_ns", s->begin_ns);
   set_integer(L, "end_ns", s->end_ns);
@@ -188,7 +203,26 @@ static int delay(lua_State *L) {
   return 1;
 }
 
+static int counters(lua_State *L) {
+  int pushed = 0;
+  const struct comm *comm = nccl_checkcomm(L, 1);
+  const struct coll_steps *api = open_steps(L, &pushed);
+  if (!api) return pushed;
+  struct coll_counters c;
+  const ncclResult_t rc = api->count(comm->handle, &c);
+  if (rc) return nccl_fail(L, comm->nccl, "counters", rc);
+  lua_createtable(L, 0, 6);
+  set_integer(L, "bytes_sent", (int64_t)c.bytes_sent);
+  set_integer(L, "bytes_received", (int64_t)c.bytes_received);
+  set_integer(L, "bytes_reduced", (int64_t)c.bytes_reduced);
+  set_integer(L, "wire_sent", (int64_t)c.wire_sent);
+  set_integer(L, "slots_sent", (int64_t)c.slots_sent);
+  set_integer(L, "slots_received", (int64_t)c.slots_received);
+  return 1;
+}
+
 static const luaL_Reg functions[] = {
+  {"counters", counters},
   {"delay", delay},
   {"start", start},
   {"stop", stop},

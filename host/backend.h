@@ -160,6 +160,9 @@ struct coll_step {
   int64_t delay_ns, wait_ns; /* of it: as told, and for peers */
   uint64_t call;             /* the operation's number in its communicator, from 0 */
   int64_t offset; /* bytes into the message; COLL_NOWHERE: in none of its buffers */
+  /* Piece i of `pieces` equal ones is at (offset + i * stride) modulo wrap. */
+  int64_t stride, wrap;
+  int pieces;
   uint64_t bytes;
   int rank, channel, step;                          /* from 0 */
   int function, algorithm, protocol;                /* NCCL's numbers; -1: none */
@@ -172,6 +175,14 @@ struct coll_delay {
   int rank, step, us, channel, call;
 };
 
+/* What a rank has moved for a communicator's collectives. */
+struct coll_counters {
+  uint64_t bytes_sent, bytes_received; /* of the messages */
+  uint64_t wire_sent;                  /* with the protocols' flags */
+  uint64_t bytes_reduced;              /* results of additions and the like */
+  uint64_t slots_sent, slots_received;
+};
+
 /* Looking into collectives while they run. */
 struct coll_steps {
   /* From now on, the first `limit` steps of this process are recorded. */
@@ -180,6 +191,7 @@ struct coll_steps {
   size_t (*stop)(const struct coll_step **steps, size_t *lost);
   /* Instead of those set before. */
   int (*delay)(const struct coll_delay *list, size_t count, struct err *e);
+  ncclResult_t (*count)(ncclComm_t comm, struct coll_counters *counters);
 };
 
 /* What carried a collective, in NCCL's numbers. */

@@ -24,7 +24,7 @@ local OPTIONS = {
   { "protocol", "auto", "LL, LL128, Simple",
     choices = { "auto", "LL", "LL128", "Simple" } },
   { "bytes", "4K", "the message; where each rank has a block, all of them", kind = "size" },
-  { "channels", 1, "at most so many", min = 1 },
+  { "channels", 1, "small messages use fewer", min = 1 },
   { "cycles", 20, "the quickest of so many is shown", min = 1 },
   { "delay", "", "rank:step:us[:channel];... these steps come late; * is any" },
   { "svg", "", "write the picture to this file" },
@@ -46,8 +46,15 @@ local function environment(opt)
   local function asked(word) return word ~= "auto" and word or false end
   return {
     NCCL_ALGO = asked(opt.algorithm), NCCL_PROTO = asked(opt.protocol),
-    NCCL_MAX_NCHANNELS = opt.channels, NCLUA_CPU_DELAY = opt.delay,
+    NCCL_MIN_NCHANNELS = opt.channels, NCCL_MAX_NCHANNELS = opt.channels,
+    NCLUA_CPU_DELAY = opt.delay,
   }
+end
+
+local function difference(after, before)
+  local result = {}
+  for key, value in pairs(after) do result[key] = value - before[key] end
+  return result
 end
 
 local function measure(rank, opt)
@@ -63,24 +70,28 @@ local function measure(rank, opt)
   local call = CALLS[opt.collective]
   for cycle = 0, opt.cycles do
     rank:barrier(stream)
+    local before = cpu.counters(comm)
     local steps = assert(cpu.trace(function()
       call(comm, places)
       stream:sync()
     end))
-    if cycle > 0 then rank:emit("steps", steps) end -- the first one warms up
+    local counters = difference(cpu.counters(comm), before)
+    if cycle > 0 then rank:emit("call", { steps = steps, counters = counters }) end
   end
 end
 
--- Each call's steps, of all ranks.
+-- Each call's steps, of all ranks, and each rank's counters.
 local function record(opt)
   local calls = {}
   assert(ranks.run({
     n = opt.ranks, env = environment(opt), oversubscribe = true,
     fn = function(rank) measure(rank, opt) end,
-    on_row = function(_, _, steps)
-      for _, step in ipairs(steps) do
-        calls[step.call] = calls[step.call] or {}
-        table.insert(calls[step.call], step)
+    on_row = function(rank, _, row)
+      for _, step in ipairs(row.steps) do
+        local call = calls[step.call] or { steps = {}, counters = {} }
+        calls[step.call] = call
+        table.insert(call.steps, step)
+        call.counters[rank] = row.counters
       end
     end,
   }))
@@ -89,41 +100,44 @@ end
 
 -- What else ran on this machine shows least in the quickest call.
 local function quickest(opt)
-  local best
-  for _, steps in pairs(record(opt)) do
-    local model = anatomy.of(steps, opt)
+  local best, counters
+  for _, call in pairs(record(opt)) do
+    local model = anatomy.of(call.steps, opt)
     local ns = model.end_ns - model.begin_ns
-    if not best or ns < best.end_ns - best.begin_ns then best = model end
+    if not best or ns < best.end_ns - best.begin_ns then
+      best, counters = model, call.counters
+    end
   end
-  return best
+  return best, counters
 end
 
 local function print_counts(counts)
-  print("rank  steps  sends  bytes sent  received   reduced   waited us  delayed us")
+  print("rank steps slots bytes sent with flags   received    reduced waited us delayed")
   for _, c in ipairs(counts) do
-    print(("%4d  %5d  %5d  %10d  %8d  %8d  %10.1f  %10.1f"):format(c.rank, c.steps,
-      c.sends, c.bytes_sent, c.bytes_received, c.bytes_reduced, c.wait_us, c.delay_us))
+    print(("%4d %5d %5d %10d %10d %10d %10d %9.1f %7.1f"):format(c.rank, c.steps,
+      c.counters.slots_sent, c.bytes_sent, c.counters.wire_sent, c.bytes_received,
+      c.bytes_reduced, c.wait_us, c.delay_us))
   end
 end
 
 local function print_findings(findings)
   local all_ok = true
   for _, f in ipairs(findings) do
-    print(("%-7s %s: %g, textbook %g"):format(f.ok and "OK" or "DIFFERS", f.what, f.found,
-      f.expected))
+    local verdict = f.ok and "OK" or "DIFFERS"
+    print(("%-7s %s: %.10g, textbook %.10g"):format(verdict, f.what, f.found, f.expected))
     all_ok = all_ok and f.ok
   end
   return all_ok
 end
 
-local function show(model, opt)
+local function show(model, counters, opt)
   local title = ("%s of %s, %d ranks: %s, %s"):format(opt.collective,
     size.format(opt.bytes), opt.ranks, model.algorithm, model.protocol)
   print(title .. "; backend=cpu")
   print(text.LEGEND .. "\n")
   print(text.grid(model) .. "\n")
   print(text.timeline(model) .. "\n")
-  local counts = textbook.count(model)
+  local counts = textbook.count(model, counters)
   print_counts(counts)
   if opt.svg ~= "" then
     assert(files.write(opt.svg, svg.encode(model, title .. " (nclua, CPU backend)")))
@@ -146,9 +160,10 @@ local has_blocks = opt.collective == "all_gather" or opt.collective == "reduce_s
 local unit = FP32 * (has_blocks and opt.ranks or 1)
 opt.bytes = opt.bytes // unit * unit
 if opt.bytes == 0 then fail("--bytes: less than one element") end
-local model = quickest(opt) or fail("no step was recorded")
+local model, counters = quickest(opt)
+if not model then fail("no step was recorded") end
 local is_as_asked = (opt.algorithm == "auto" or opt.algorithm == model.algorithm:lower())
   and (opt.protocol == "auto" or opt.protocol == model.protocol)
-local is_textbook = show(model, opt)
+local is_textbook = show(model, counters, opt)
 if not is_as_asked then fail("not the algorithm and protocol that were asked for") end
 if not is_textbook then fail("the counts are not the textbook's") end

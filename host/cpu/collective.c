@@ -56,7 +56,7 @@ static void run_channel(void *argument, int i) {
   const struct cpu_choice *choice = job->choice;
   const struct cpu_part part = cpu_choice_part(choice, i);
   const struct cpu_plan plan = cpu_plan_make(job->comm, op, choice, part);
-  struct cpu_course course = {choice->algorithm, choice->protocol, 0};
+  struct cpu_course course = {choice->algorithm, choice->protocol, 0, {0}};
   struct cpu_primitives p = {
     .comm = job->comm,
     .channel = choice->first_channel + i,

@@ -49,11 +49,23 @@ static int group_size(const struct pat *t, int offset, int distance) {
   return left < t->group ? left : t->group;
 }
 
+/* What travels next: for those who watch. */
+static void declare(const struct pat *t, int offset, int stride, int blocks, bool reduces) {
+  int64_t block = (int64_t)(t->op->count * t->p->element);
+  t->p->course->cargo = (struct cpu_cargo){
+    (t->rank - offset + t->n) % t->n * block + (int64_t)(t->at * t->p->element),
+    -stride * block,
+    blocks,
+    reduces,
+  };
+}
+
 /* Gather: what this rank has of the trees goes `distance` further, and the same comes. */
 static void gather_group(const struct pat *t, int offset, int distance) {
   int blocks = group_size(t, offset + distance, distance), stride = 2 * distance;
   size_t total = (size_t)blocks * t->count;
   if (blocks == 1) {
+    declare(t, offset, stride, 1, false);
     cpu_send(t->p, block_in(t, t->op->recv, offset), t->count);
     cpu_recv(t->p, block_in(t, t->op->recv, offset + distance), t->count);
     return;
@@ -62,7 +74,9 @@ static void gather_group(const struct pat *t, int offset, int distance) {
     const char *from = block_in(t, t->op->recv, offset + i * stride);
     memcpy(t->outgoing + (size_t)i * t->bytes, from, t->bytes);
   }
+  declare(t, offset, stride, blocks, false);
   cpu_send(t->p, t->outgoing, total);
+  declare(t, offset + distance, stride, blocks, false);
   cpu_recv(t->p, t->incoming, total);
   for (int i = 0; i < blocks && !t->p->rc; i++) {
     char *to = block_in(t, t->op->recv, offset + distance + i * stride);
@@ -97,6 +111,7 @@ static const char *addend(const struct pat *t, int offset, bool *is_input) {
 static void send_sums(const struct pat *t, int offset, int stride, int blocks) {
   bool is_input;
   const char *from = addend(t, offset, &is_input);
+  declare(t, offset, stride, blocks, false);
   if (blocks == 1) {
     cpu_move(t->p,
              &(struct cpu_chunk){
@@ -131,6 +146,7 @@ static const char *addend_at(const struct pat *t, int offset, int distance,
 
 static void receive_sums(const struct pat *t, int offset, int distance, int blocks) {
   bool is_input, is_final;
+  declare(t, offset, 2 * distance, blocks, true);
   if (blocks == 1) {
     const char *own = addend_at(t, offset, distance, &is_input);
     char *sum = sum_in(t, offset, distance, &is_final);

@@ -32,10 +32,18 @@ struct cpu_protocol {
 };
 extern const struct cpu_protocol cpu_ll, cpu_ll128, cpu_simple;
 
+/* What a chunk is that lies in scratch memory: pieces of the message, as in coll_step. */
+struct cpu_cargo {
+  int64_t offset, stride;
+  int pieces;   /* 0: the chunk's own pointers say it */
+  bool reduces; /* what is received will be added to something */
+};
+
 /* How far an operation has come on one channel, whatever copies of its primitives do. */
 struct cpu_course {
   int algorithm, protocol; /* NCCL's numbers */
   int next;                /* step */
+  struct cpu_cargo cargo;  /* of the next chunk */
 };
 
 /* One operation of a rank on one channel. Failure is sticky: after it the verbs do

@@ -1,4 +1,5 @@
 #include "host/cpu/steps.h"
+#include "host/cpu/comm.h"
 #include "host/cpu/delay.h"
 #include "host/cpu/gate.h"
 
@@ -136,4 +137,17 @@ int cpu_steps_configure(struct err *e) {
   return rc;
 }
 
-const struct coll_steps cpu_steps = {start, stop, set_delays};
+static ncclResult_t count(ncclComm_t comm, struct coll_counters *counters) {
+  ncclResult_t rc = cpu_comm_check_handle(comm);
+  if (rc) return rc;
+  const struct cpu_stats s = cpu_stats_read(&comm->stats);
+  *counters = (struct coll_counters){s.bytes_sent,
+                                     s.bytes_received,
+                                     s.wire_sent,
+                                     s.bytes_reduced,
+                                     s.steps_sent,
+                                     s.steps_received};
+  return ncclSuccess;
+}
+
+const struct coll_steps cpu_steps = {start, stop, set_delays, count};

@@ -18,6 +18,7 @@ local cpu = {}
 ---@field from integer[] ranks that the chunk came from
 ---@field to integer[] ranks that it was sent to
 ---@field offset integer? bytes into the message, where a buffer holds a block a rank into that one; nil: it is in no buffer of the caller's
+---@field offsets integer[]? of a chunk that is several equal pieces: their places
 ---@field bytes integer
 ---@field begin_ns integer CLOCK_MONOTONIC, as cuda.now_ns
 ---@field end_ns integer
@@ -47,6 +48,21 @@ function cpu.start(options) end
 ---@return string? message
 ---@return string? code
 function cpu.stop() end
+
+---@class cpu.counters
+---@field bytes_sent integer of messages, without the protocol's flags
+---@field bytes_received integer
+---@field bytes_reduced integer results of additions and the like
+---@field wire_sent integer bytes sent with the flags
+---@field slots_sent integer
+---@field slots_received integer
+
+---What this rank has moved for the communicator's collectives so far.
+---@param comm nccl.comm
+---@return cpu.counters? counters
+---@return string? message
+---@return string? code "ENOTSUP"
+function cpu.counters(comm) end
 
 ---@class cpu.delayed what is left out stands for any
 ---@field us integer microseconds

@@ -3,7 +3,8 @@
 local anatomy = {}
 
 ---@class anatomy.step: cpu.step
----@field chunk integer from 0, in order of place within the channel
+---@field chunk integer from 0, in order of place within the channel; its first one
+---@field pieces integer[] all of its chunks
 ---@field fed_by anatomy.step[] the steps whose data this one received
 ---@field level integer from 1: one after the steps that it needs, the rank's own one before
 
@@ -42,12 +43,18 @@ local function by_channel(steps)
   return list
 end
 
+local function offsets_of(step)
+  return step.offsets or { step.offset }
+end
+
 -- A step that is in no buffer of the caller's has the chunk of none.
 local function name_chunks(channel)
   local bytes, chunk_at = {}, {}
   for _, own in pairs(channel.ranks) do
     for _, step in ipairs(own) do
-      if step.offset then bytes[step.offset] = step.bytes end
+      for _, offset in ipairs(offsets_of(step)) do
+        bytes[offset] = step.bytes // #offsets_of(step)
+      end
     end
   end
   for offset in pairs(bytes) do
@@ -56,7 +63,11 @@ local function name_chunks(channel)
   table.sort(channel.chunks, function(a, b) return a.offset < b.offset end)
   for i, chunk in ipairs(channel.chunks) do chunk_at[chunk.offset] = i - 1 end
   for _, own in pairs(channel.ranks) do
-    for _, step in ipairs(own) do step.chunk = chunk_at[step.offset] end
+    for _, step in ipairs(own) do
+      step.pieces = {}
+      for i, offset in ipairs(offsets_of(step)) do step.pieces[i] = chunk_at[offset] end
+      step.chunk = step.pieces[1]
+    end
   end
 end
 
@@ -167,7 +178,7 @@ end
 function anatomy.label(step)
   local parts = {}
   if #step.from > 0 then parts[1] = table.concat(step.from, ",") .. "→" end
-  local chunk = step.chunk and "c" .. step.chunk or "c?"
+  local chunk = "c" .. table.concat(step.pieces, ",")
   if step.kind:find("reduce") then chunk = "+" .. chunk end
   local is_kept = step.kind:find("copy") or #step.to == 0
   parts[#parts + 1] = chunk .. (is_kept and "=" or "")

@@ -121,6 +121,34 @@ function TestCpu.test_delay_of_every_step()
   end
 end
 
+function TestCpu.test_counters()
+  local comms = assert(nccl.init_all(2))
+  local x = {}
+  for i, comm in ipairs(comms) do
+    cuda.set_device(comm.device)
+    x[i] = assert(cuda.buffer("f32", 1000)):fill(1)
+  end
+  eq(assert(cpu.counters(comms[1])).bytes_sent, 0)
+  nccl.group(function()
+    for i, comm in ipairs(comms) do comm:all_reduce(x[i], x[i], "sum") end
+  end)
+  for _, comm in ipairs(comms) do
+    cuda.set_device(comm.device)
+    cuda.synchronize()
+  end
+  local a, b = cpu.counters(comms[1]), cpu.counters(comms[2])
+  eq({ a.bytes_sent + b.bytes_sent, a.bytes_received + b.bytes_received,
+    a.bytes_reduced + b.bytes_reduced }, { 8000, 8000, 4000 })
+  is_true(a.wire_sent >= a.bytes_sent and a.slots_sent > 0)
+  for i, comm in ipairs(comms) do
+    comm:close()
+    x[i]:close()
+  end
+  luaunit.assertErrorMsgContains("closed", cpu.counters, comms[1])
+  luaunit.assertErrorMsgContains("nccl.comm", cpu.counters, 3)
+  cuda.set_device(0)
+end
+
 function TestCpu.test_start_and_stop()
   eq(#assert(cpu.stop()), 0)
   is_true(cpu.start())

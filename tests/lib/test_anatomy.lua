@@ -108,8 +108,29 @@ function TestAnatomy.test_counts()
   local counts = textbook.count(model_of(ring()))
   counts[2].wait_us = ("%.3f"):format(counts[2].wait_us)
   counts[2].delay_us = ("%.3f"):format(counts[2].delay_us)
+  eq(counts[1].counters, nil)
   eq(counts[2], { rank = 1, steps = 3, sends = 2, bytes_sent = 16, bytes_received = 16,
     bytes_reduced = 8, wait_us = "0.900", delay_us = "0.300" })
+end
+
+--- Where the backend's own counters say something else than the steps.
+function TestAnatomy.test_counters()
+  local model, names = model_of(ring()), {}
+  local counters = { bytes_sent = 16, bytes_received = 16, bytes_reduced = 7 }
+  local counts = textbook.count(model, { [0] = counters, counters })
+  for _, finding in ipairs(textbook.check(model, counts)) do
+    if not finding.ok then names[#names + 1] = finding.what end
+  end
+  eq(names, { "bytes reduced by all ranks, counted in slots" })
+end
+
+function TestAnatomy.test_several_pieces()
+  local steps = ring()
+  steps[2].offsets, steps[2].bytes = { 8, 0 }, 16
+  local model = model_of(steps)
+  eq(model.channels[1].ranks[0][1].pieces, { 1, 0 })
+  eq(anatomy.label(model.channels[1].ranks[0][1]), "c1,0 →1")
+  eq(model.channels[1].chunks[1].bytes, 8)
 end
 
 function TestAnatomy.test_textbook()

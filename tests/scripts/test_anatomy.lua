@@ -46,6 +46,29 @@ function TestAnatomyScript.test_other_collectives()
   end
 end
 
+function TestAnatomyScript.test_pat()
+  for n = 2, 8 do
+    for _, name in ipairs({ "all_gather", "reduce_scatter" }) do
+      check("--ranks", n, "--collective", name, "--algorithm", "pat", "--bytes", "10000")
+    end
+  end
+end
+
+function TestAnatomyScript.test_protocols()
+  local wire = { LL = 12288, LL128 = 6912, Simple = 6144 }
+  for protocol, bytes in pairs(wire) do
+    local out = check("--algorithm", "ring", "--protocol", protocol)
+    luaunit.assertStrContains(out, ("6144 %10d"):format(bytes))
+  end
+end
+
+function TestAnatomyScript.test_channels()
+  local out = check("--ranks", 4, "--algorithm", "ring", "--protocol", "Simple", "--bytes",
+    "1M", "--channels", 2)
+  luaunit.assertStrContains(out, "channel 1: ")
+  check("--ranks", 5, "--algorithm", "tree", "--bytes", "1M", "--channels", 2)
+end
+
 function TestAnatomyScript.test_odd_sizes()
   for _, bytes in ipairs({ "4", "68", "1000", "1M" }) do
     check("--ranks", 3, "--algorithm", "ring", "--bytes", bytes)

@@ -29,14 +29,17 @@ local FORMULAS = {
 ---@field bytes_reduced integer
 ---@field wait_us number
 ---@field delay_us number
+---@field counters? cpu.counters what the backend itself counted
 
 ---@param model anatomy.model
+---@param counters? table<integer, cpu.counters> by rank
 ---@return anatomy.counts[] in order of rank
-function textbook.count(model)
+function textbook.count(model, counters)
   local counts = {}
   for rank = 0, model.ranks - 1 do
     counts[rank + 1] = { rank = rank, steps = 0, sends = 0, bytes_sent = 0,
-      bytes_received = 0, bytes_reduced = 0, wait_us = 0, delay_us = 0 }
+      bytes_received = 0, bytes_reduced = 0, wait_us = 0, delay_us = 0,
+      counters = counters and counters[rank] }
   end
   for _, rank, step in anatomy.each(model) do
     local c = counts[rank + 1]
@@ -63,7 +66,9 @@ end
 local function count_hops(model)
   local hops = {}
   for _, _, step in anatomy.each(model) do
-    if step.offset then hops[step.offset] = (hops[step.offset] or 0) + #step.to end
+    for _, offset in ipairs(step.offsets or { step.offset }) do
+      hops[offset] = (hops[offset] or 0) + #step.to
+    end
   end
   return hops
 end
@@ -130,6 +135,19 @@ local function compare_neighbours(findings, model, counts)
   end
 end
 
+-- The steps are recorded above the protocols, the counters count slots below them.
+local function compare_counters(findings, counts)
+  for _, key in ipairs({ "bytes_sent", "bytes_received", "bytes_reduced" }) do
+    local recorded, counted = 0, 0
+    for _, c in ipairs(counts) do
+      if not c.counters then return end
+      recorded, counted = recorded + c[key], counted + c.counters[key]
+    end
+    compare(findings, ("%s by all ranks, counted in slots"):format(key:gsub("_", " ")),
+      recorded, counted)
+  end
+end
+
 ---@param model anatomy.model
 ---@param counts anatomy.counts[]
 ---@return anatomy.finding[]
@@ -142,6 +160,7 @@ function textbook.check(model, counts)
     total(counts, "bytes_received"))
   compare(findings, "bytes reduced by all ranks", reductions * model.bytes,
     total(counts, "bytes_reduced"))
+  compare_counters(findings, counts)
   compare_hops(findings, model, hops)
   if model.algorithm == "Tree" then
     compare_neighbours(findings, model, counts)
