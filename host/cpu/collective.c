@@ -24,10 +24,12 @@ static void run_alone(const struct cpu_op *op, size_t element) {
 }
 
 /* What all ranks must agree on; gathers may differ in the type that they call the bytes. */
-static uint32_t sign(const struct cpu_op *op) {
+static uint32_t sign(const struct cpu_op *op, const struct cpu_choice *choice) {
   bool reduces = op->function == CPU_ALL_REDUCE || op->function == CPU_REDUCE ||
                  op->function == CPU_REDUCE_SCATTER;
-  uint32_t h = (uint32_t)op->function * 31 + (uint32_t)op->root;
+  uint32_t h = (uint32_t)(choice->algorithm * CPU_PROTOCOLS + choice->protocol);
+  h = (h * 31 + (uint32_t)choice->channels) * 31 + (uint32_t)op->function;
+  h = h * 31 + (uint32_t)op->root;
   h = h * 31 + (uint32_t)(op->count * dtype_size(op->type));
   return reduces ? (h * 31 + (uint32_t)op->redop.base) * 31 + (uint32_t)op->type : h;
 }
@@ -64,7 +66,7 @@ static void run_channel(void *argument, int i) {
     .course = &course,
     .protocol = cpu_protocols[choice->protocol],
     .redop = &op->redop,
-    .signature = sign(op),
+    .signature = sign(op, choice),
     .element = dtype_size(op->type),
     .slice_count = plan.slice_count,
     .chunk_count = plan.chunk_count,

@@ -36,7 +36,7 @@ static bool push(struct cpu_message *m, struct cpu_connection *c) {
   if (bytes) memcpy(cpu_slot_data(c, CPU_SIMPLE), m->buffer + m->done, bytes);
   m->done += bytes;
   bool last = m->done == m->bytes;
-  cpu_slot_fill(c, (uint32_t)bytes | (last ? CPU_LINK_LAST : 0));
+  cpu_slot_fill(c, (uint32_t)bytes | (last ? CPU_LINK_LAST : 0), 0);
   cpu_slot_tell(&c, 1);
   return last;
 }

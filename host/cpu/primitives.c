@@ -14,10 +14,23 @@ bool cpu_await(struct cpu_primitives *p, struct cpu_connection *c,
   return !p->rc;
 }
 
+static uint16_t mark_of(const struct cpu_primitives *p) {
+  return (uint16_t)(p->signature * 0x9e3779b1u >> 16);
+}
+
 bool cpu_expect_bytes(struct cpu_primitives *p, const struct cpu_connection *c,
                       size_t expected) {
   uint32_t came = cpu_slot_bytes(c);
-  if (came == expected) return true;
+  if (came == expected && cpu_slot_mark(c) == mark_of(p)) return true;
+  if (came == expected) {
+    p->rc = cpu_fail(ncclInvalidUsage,
+                     "rank %d is in another operation than rank %d, or carries it in "
+                     "another way: are the operation, count, type and root, NCCL_ALGO, "
+                     "NCCL_PROTO and the tuner plugin the same on all ranks?",
+                     c->peer,
+                     p->comm->rank);
+    return false;
+  }
   p->rc = cpu_fail(ncclInvalidUsage,
                    "rank %d sent %u bytes where rank %d expects %zu: are the operation, "
                    "count, type and root the same on all ranks?",
@@ -43,7 +56,7 @@ static void count_slice(struct cpu_primitives *p, int nrecv, int nsend, size_t b
 
 /* Hands the slots of a slice on. */
 static void hand_over(struct cpu_primitives *p, int nrecv, int nsend, size_t bytes) {
-  for (int i = 0; i < nsend; i++) cpu_slot_fill(p->send[i], (uint32_t)bytes);
+  for (int i = 0; i < nsend; i++) cpu_slot_fill(p->send[i], (uint32_t)bytes, mark_of(p));
   for (int i = 0; i < nrecv; i++) cpu_slot_empty(p->recv[i]);
   cpu_fence();
   for (int i = 0; i < nsend; i++) cpu_bell_ring(p->send[i]->bell);

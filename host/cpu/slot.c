@@ -28,8 +28,13 @@ uint32_t cpu_slot_bytes(const struct cpu_connection *c) {
   return c->link->bytes[c->step % CPU_STEPS];
 }
 
-void cpu_slot_fill(struct cpu_connection *c, uint32_t bytes) {
+uint16_t cpu_slot_mark(const struct cpu_connection *c) {
+  return c->link->marks[c->step % CPU_STEPS];
+}
+
+void cpu_slot_fill(struct cpu_connection *c, uint32_t bytes, uint16_t mark) {
   c->link->bytes[c->step % CPU_STEPS] = bytes;
+  c->link->marks[c->step % CPU_STEPS] = mark;
   atomic_store_explicit(&c->link->tail, ++c->step, memory_order_release);
 }
 

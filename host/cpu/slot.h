@@ -15,12 +15,13 @@ bool cpu_slot_is_drained(struct cpu_connection *c);
 /* The memory of the next slot, as the protocol (CPU_LL and so on) uses it. */
 char *cpu_slot_data(const struct cpu_connection *c, int protocol);
 
-/* The filled slot's bytes, as given to cpu_slot_fill. */
+/* The filled slot's bytes and mark, as given to cpu_slot_fill. */
 uint32_t cpu_slot_bytes(const struct cpu_connection *c);
+uint16_t cpu_slot_mark(const struct cpu_connection *c);
 
 /* Hands the slot to the other end. If it sleeps, it learns of it by cpu_slot_tell: once for
    several slots, as that costs a memory fence. */
-void cpu_slot_fill(struct cpu_connection *c, uint32_t bytes);
+void cpu_slot_fill(struct cpu_connection *c, uint32_t bytes, uint16_t mark);
 void cpu_slot_empty(struct cpu_connection *c);
 void cpu_slot_tell(struct cpu_connection *const *ends, int count);
 

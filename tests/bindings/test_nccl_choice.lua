@@ -4,7 +4,10 @@ local plugins = require("nclua.plugins")
 local ranks = require("nclua.ranks")
 
 -- What all ranks can be steered to.
-local CELLS = { { "Ring", "Simple" }, { "Tree", "Simple" } }
+local CELLS = {
+  { "Ring", "Simple" }, { "Tree", "LL128" }, { "Ring", "LL" },
+  { "Tree", "Simple" }, { "Ring", "LL128" }, { "Tree", "LL" },
+}
 
 local function run(n, env, fn)
   local report = assert(ranks.run({ n = n, env = env, timeout_s = 60, fn = fn }))
@@ -73,4 +76,31 @@ function TestNcclChoice.test_one_rank_has_no_choice()
     rank:check("none", comm:last_choice() == nil)
     cuda.synchronize()
   end)
+end
+
+-- NCCL would hang, or take one protocol's bytes for another's.
+function TestNcclChoice.test_ranks_that_choose_differently_fail()
+  local pairs_of = {
+    { { NCCL_ALGO = "ring" }, { NCCL_ALGO = "tree" } },
+    { { NCCL_PROTO = "LL" }, { NCCL_PROTO = "Simple" } },
+    { { NCCL_PROTO = "LL128" }, { NCCL_PROTO = "LL" } },
+    { { NCCL_PROTO = "Simple" }, { NCCL_PROTO = "LL128" } },
+  }
+  for _, pair in ipairs(pairs_of) do
+    for _, count in ipairs({ 1, 1000, 100000 }) do
+      local report, message = ranks.run({ n = 2, timeout_s = 60,
+        env = function(i) return pair[i + 1] end,
+        fn = function(rank)
+          local cuda = require("nclua.cuda")
+          local comm <close> = rank:comm()
+          local x <close> = assert(cuda.buffer("f32", count)):fill(1)
+          comm:all_reduce(x, x, "sum")
+          cuda.synchronize()
+          rank:check("never here with a wrong sum", x:compare(2) == 0)
+        end })
+      luaunit.assertNil(report)
+      -- One rank sees the difference; the other may only see that this one has failed.
+      luaunit.assertStrContains(message, "a collective failed: nccl")
+    end
+  end
 end
