@@ -72,7 +72,7 @@ static int strings_grow(struct logscan_strings *s, size_t length) {
     if (grow((void **)&s->lengths, room, sizeof *s->lengths)) return -1;
     s->room = (int)room;
   }
-  if (s->used + length > s->size) {
+  if (!s->bytes || s->used + length > s->size) {
     size_t size = s->size * 2 + length + 4096;
     if (grow((void **)&s->bytes, size, 1)) return -1;
     s->size = size;

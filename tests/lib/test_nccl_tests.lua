@@ -158,6 +158,7 @@ function TestNcclTests.test_lenient_json()
       "byte 34: the text ends in a value" },
     { "{\"a\": inf, \"b\": -inf}", { a = math.huge, b = -math.huge } },
     { "{\"a\" 1}", {}, "byte 6: a name without a value" },
+    { '["\\u00", 1]', {}, "byte 2: an unknown escape" },
     { ("["):rep(200), nil, "byte 101: nested too deep" },
     { "", nil, "byte 1: no value" },
   }) do

@@ -41,7 +41,7 @@ end
 ---@param text string
 ---@return string?
 function names.algorithm(text)
-  if text:match("^%d+$") then return names.ALGORITHMS[math.tointeger(text) + 1] end
+  if text:match("^%d%d?$") then return names.ALGORITHMS[math.tointeger(text) + 1] end
   return names.ALGORITHMS[ALGORITHM_INDEX[text:lower():gsub("_", "")]]
 end
 
@@ -49,7 +49,7 @@ end
 ---@param text string
 ---@return string?
 function names.protocol(text)
-  if text:match("^%d+$") then return names.PROTOCOLS[math.tointeger(text) + 1] end
+  if text:match("^%d%d?$") then return names.PROTOCOLS[math.tointeger(text) + 1] end
   return names.PROTOCOLS[PROTOCOL_INDEX[text:lower()]]
 end
 

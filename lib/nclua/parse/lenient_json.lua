@@ -27,8 +27,9 @@ local ESCAPES = {
 local function escape(text, at)
   local letter = text:sub(at, at)
   if letter ~= "u" then return ESCAPES[letter], 1 end
-  local code = tonumber(text:match("^u(%x%x%x%x)", at), 16)
-  if not code then return nil end
+  local digits = text:match("^u(%x%x%x%x)", at)
+  if not digits then return nil end
+  local code = tonumber(digits, 16)
   local low = text:match("^u%x%x%x%x\\u([dD][c-fC-F]%x%x)", at)
   if code >= 0xd800 and code < 0xdc00 and low then
     return utf8.char(0x10000 + ((code - 0xd800) << 10) + tonumber(low, 16) - 0xdc00), 11

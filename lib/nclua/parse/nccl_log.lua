@@ -18,6 +18,10 @@ local MOST_ISSUES = 100
 local MOST_WARNINGS = 256
 local MOST_TEXT_BYTES = 16 << 20
 
+-- Patterns are tried on no more than this; what may be longer is kept, not taken apart.
+local MOST_MESSAGE = 4096
+local IS_LONG = { text = true, trees = true, paths = true, node = true, issue = true }
+
 ---@class nclua.nccl_log.issue
 ---@field line integer
 ---@field why string
@@ -203,7 +207,12 @@ function nccl_log.parser(options)
   }, Parser)
   self.on_event = function(topic, text, line, thread, is_glued, extra)
     local handler = HANDLERS[topic]
-    if handler then handler(self, text, line, thread, is_glued, extra) end
+    if not handler then return end
+    if #text > MOST_MESSAGE and not IS_LONG[topic] then
+      self:issue(line, "a message that is too long", text)
+      text = text:sub(1, MOST_MESSAGE)
+    end
+    handler(self, text, line, thread, is_glued, extra)
   end
   return self
 end

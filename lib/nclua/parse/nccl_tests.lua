@@ -65,7 +65,7 @@ local nccl_tests = {}
 ---are neither of a table nor of NCCL's log
 ---@field log_lines integer NCCL's messages that were cut out
 
-local MOST_WARNINGS, MOST_SAMPLES = 1000, 20
+local MOST_WARNINGS, MOST_SAMPLES, MOST_LINE = 1000, 20, 4096
 
 local function new_run()
   return {
@@ -148,10 +148,11 @@ end
 function Parser:text(text, line, rank)
   self.line = line
   if rank and rank ~= 0 then return end
+  if #text > MOST_LINE then return self:ignore(text) end
   text = without_traces(text)
-  if text:match("^%s*$") or self:take_values(text) then return end
+  if not text:find("%S") or self:take_values(text) then return end
   local is_comment = text:match("^%s*#") ~= nil
-  local body = text:gsub("^%s*#?%s*", "", 1):gsub("%s+$", "")
+  local body = foreign.trim(text):gsub("^#%s*", "", 1)
   if header.take(self, body) then return end
   if header.is_failure(body) then
     table.insert(self.run.failures, body)

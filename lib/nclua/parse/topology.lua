@@ -168,7 +168,7 @@ local function read_graphs(root)
     if graph and graph.channels then
       table.insert(graphs, graph)
       if #graph.paths ~= graph.channels then
-        table.insert(graphs.warnings, ("graph %s declares %d channels and has %d"):format(
+        table.insert(graphs.warnings, ("graph %s declares %s channels and has %d"):format(
           graph.id, graph.channels, #graph.paths))
       end
     else

@@ -15,7 +15,11 @@ end
 -- Cells as text, and how wide each column is.
 local function cells_of(data, most)
   local lines, widths = {}, {}
-  for c, column in ipairs(data.columns) do widths[c] = #column end
+  local headings = {}
+  for c, column in ipairs(data.columns) do
+    headings[c] = text_of(column)
+    widths[c] = #headings[c]
+  end
   for r = 1, math.min(most, #data.rows) do
     local cells = {}
     for c, column in ipairs(data.columns) do
@@ -26,7 +30,7 @@ local function cells_of(data, most)
     end
     lines[r] = cells
   end
-  return lines, widths
+  return lines, widths, headings
 end
 
 -- Columns that no shown row fills are left out.
@@ -52,18 +56,19 @@ local function is_number(data, column)
 end
 
 local function print_table(data, write, most)
-  local lines, widths = cells_of(data, most)
+  local lines, widths, headings = cells_of(data, most)
   local shown = shown_columns(data, lines)
   local function print_line(cells)
     local parts = {}
     for _, c in ipairs(shown) do
-      local side = is_number(data, data.columns[c]) and "" or "-"
-      parts[#parts + 1] = ("%" .. side .. widths[c] .. "s"):format(cells[c])
+      local blank = (" "):rep(widths[c] - #cells[c])
+      local is_right = is_number(data, data.columns[c])
+      parts[#parts + 1] = is_right and blank .. cells[c] or cells[c] .. blank
     end
     write("  ", (table.concat(parts, "  "):gsub("%s+$", "")), "\n")
   end
   write("\n", data.name, ":\n")
-  print_line(data.columns)
+  print_line(headings)
   for _, cells in ipairs(lines) do print_line(cells) end
   local left = #data.rows - #lines
   if left > 0 then write(("  ... %d more (--all)\n"):format(left)) end

@@ -1,4 +1,6 @@
 --- What a process says of itself: versions, variables, plugins, the network.
+local foreign = require("nclua.parse.foreign")
+
 local environment = { HANDLERS = {} }
 
 local MOST_VALUES, MOST_PLUGINS, MOST_VERSIONS = 1024, 256, 64
@@ -30,12 +32,14 @@ function environment.HANDLERS.driver(self, text)
 end
 
 function environment.HANDLERS.network(self, text)
-  self.network = self.network or text:match("^Using network (.-)%s*$")
+  self.network = self.network or foreign.trim(text):match("^Using network (.*)$")
 end
+
+local VARIABLE = "^(NCCL_[%w_]+) set by environment to ?(.*)$"
 
 -- "NCCL_ALGO set by environment to Ring"; numbers end in a full stop.
 function environment.HANDLERS.env(self, text, line, thread, is_glued)
-  local name, value = text:match("^(NCCL_[%w_]+) set by environment to (.-)%s*$")
+  local name, value = foreign.trim(text):match(VARIABLE)
   if not name or is_glued then return self:issue(line, "a variable that was cut", text) end
   value = value:match("^(%-?%d+)%.$") or value
   local key = name .. "=" .. value

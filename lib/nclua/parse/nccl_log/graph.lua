@@ -1,4 +1,5 @@
 --- Graph search lines and the topology that NCCL prints before them.
+local foreign = require("nclua.parse.foreign")
 local context = require("nclua.parse.nccl_log.context")
 
 local graph = { HANDLERS = {} }
@@ -64,7 +65,7 @@ function graph.HANDLERS.hops(self, text, line, thread, is_glued)
   local one = self.threads[thread]
   local last = one and one.graphs[#one.graphs]
   if not last then return self:issue(line, "a channel of no graph", text) end
-  local hops = text:match("^%s*%d+ :%s*(.-)%s*$")
+  local hops = foreign.trim(text):match("^%d+ :%s*(.*)$")
   if #last.paths < MOST_HOPS then table.insert(last.paths, self:keep(hops)) end
 end
 

@@ -3,14 +3,18 @@
 --- "Tree/ LL"; since 2.18: blocks of three algorithms, the last one (PAT) with fewer values
 --- than headings.
 local context = require("nclua.parse.nccl_log.context")
+local foreign = require("nclua.parse.foreign")
 local names = require("nclua.cost_model.names")
 
 local model_table = { HANDLERS = {} }
 
+-- What stands between bars.
 local function cells_of(text)
-  local cells = {}
-  for cell in text:gsub("^[^|]*|", "", 1):gmatch("([^|]*)|") do
-    cells[#cells + 1] = cell:match("^%s*(.-)%s*$")
+  local cells, bar = {}, text:find("|", 1, true)
+  while bar do
+    local next_bar = text:find("|", bar + 1, true)
+    if next_bar then cells[#cells + 1] = foreign.trim(text:sub(bar + 1, next_bar - 1)) end
+    bar = next_bar
   end
   return cells
 end

@@ -59,13 +59,14 @@ local function take_device(self, body)
   if not rank then return end
   local host, device, bus_id, name =
     rest:match("on%s+(%S+)%s+device%s+(%d+)%s+%[(%S-)%]%s*(.*)")
-  if not host then return end
+  local number = math.tointeger(rank)
+  if not host or not number or not math.tointeger(device) then return end
   self:fresh_run(function(r) return #r.rows > 0 or r.average_busbw_gbps end)
   if rank == "0" and #self.run.devices > 0 and #self.run.rows == 0 then
     self:warn("rank 0 twice: a binary built without MPI under mpirun?", body)
   end
   table.insert(self.run.devices, {
-    rank = math.tointeger(rank), group = math.tointeger(rest:match("Group%s+(%d+)")),
+    rank = number, group = math.tointeger(rest:match("Group%s+(%d+)")),
     pid = math.tointeger(rest:match("Pid%s+(%d+)")), host = host,
     device = math.tointeger(device), bus_id = bus_id, name = name,
   })

@@ -98,7 +98,7 @@ local function head_of(root)
   local run = {
     config = {}, devices = {}, rows = {}, labels = {}, failures = {}, arguments = arguments,
     json_version = integer(root.version), library = integer(root.nccl_version),
-    program = program and program:match("[^/]*$"), env = nccl_variables(root.env),
+    program = program and program:gsub("^.*/", ""), env = nccl_variables(root.env),
     started = text(root.start_time), ended = text(root.end_time),
   }
   for name, theirs in pairs(CONFIG) do run.config[name] = integer(config[theirs]) end
