@@ -179,11 +179,7 @@ static int context_close(lua_State *L) {
   struct context *c = luaL_checkudata(L, 1, CONTEXT);
   struct tuner_context *handle = c->handle;
   c->handle = NULL;
-  if (handle) {
-    lua_getiuservalue(L, 1, 1);
-    const struct plugin *p = luaL_testudata(L, -1, PLUGIN);
-    if (p && p->tuner) tuner_stop(handle); /* a closed plugin's code may be gone */
-  }
+  tuner_stop(handle);
   return 0;
 }
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 struct tuner {
+  int users; /* its opener and the contexts: the code must outlive them all */
   void *handle;
   int version;
   const void *abi; /* struct abi_vN */
@@ -67,6 +68,7 @@ struct tuner *tuner_open(const char *path, struct err *e) {
     err_set(e, "ENOMEM", "out of memory");
     return NULL;
   }
+  t->users = 1;
   t->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (!t->handle) {
     err_set(e, "no_library", "cannot open the plugin: %s", dlerror());
@@ -83,7 +85,7 @@ struct tuner *tuner_open(const char *path, struct err *e) {
 }
 
 void tuner_close(struct tuner *t) {
-  if (!t) return;
+  if (!t || --t->users) return;
   if (t->handle) dlclose(t->handle);
   free(t);
 }
@@ -124,7 +126,10 @@ struct tuner_context *tuner_start(struct tuner *t, size_t ranks, size_t nodes,
   c->tuner = t;
   current_log = log;
   int rc = start(c, ranks, nodes);
-  if (!rc) return c;
+  if (!rc) {
+    t->users++;
+    return c;
+  }
   err_set(e, "plugin", "the plugin's init returned %d", rc);
   free(c);
   return NULL;
@@ -139,6 +144,7 @@ void tuner_stop(struct tuner_context *c) {
     case 4: ((const struct abi_v4 *)abi)->destroy(c->context); break;
     default: ((const struct abi_v5 *)abi)->finalize(c->context); break;
   }
+  tuner_close(c->tuner);
   free(c);
 }
 

@@ -14,6 +14,7 @@ struct tuner_context;
 
 enum { TUNER_ALGORITHMS = 7, TUNER_PROTOCOLS = 3, TUNER_CELLS = 21 };
 
+/* Closed, it stays in memory until its last context is stopped. */
 struct tuner *tuner_open(const char *path, struct err *e);
 void tuner_close(struct tuner *t);
 const char *tuner_name(const struct tuner *t);
