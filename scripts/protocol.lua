@@ -35,12 +35,17 @@ function forced.prepare(rows)
   return rows
 end
 
+local OPTIONS = {
+  { "alone", false, "a world for each combination (NCCL_ALGO, NCCL_PROTO), no plugin" },
+}
+table.move(sweep.OPTIONS, 1, #sweep.OPTIONS, #OPTIONS + 1, OPTIONS)
+
 local protocol = chapter.new({
   name = "protocol",
   experiment = "ch14_protocol",
   title = "Every algorithm and protocol, forced",
   sections = { forced, chosen },
-  options = sweep.OPTIONS,
+  options = OPTIONS,
   defaults = { cycles = 5, warmups = 1 },
   largest = sweep.LARGEST,
   debug = sweep.DEBUG,

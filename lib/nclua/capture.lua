@@ -32,13 +32,14 @@ end
 
 -- The CPU backend can be asked; NCCL says it in its log alone.
 local function last_choice(comm)
-  local ok, choice = pcall(function() return comm:last_choice() end)
-  return ok and choice or { algorithm = "?", protocol = "?", channels = 0 }
+  return comm:last_choice() or { algorithm = "?", protocol = "?", channels = 0 }
 end
 
 local function measure_case(rank, case)
   local data <close> = payload.all_reduce(rank, "f32", case.size_bytes // FP32)
-  rank.comm:all_reduce(data.send, data.recv, "sum", rank.stream)
+  for _ = 1, rank.opt.calls or 1 do
+    rank.comm:all_reduce(data.send, data.recv, "sum", rank.stream)
+  end
   rank:barrier()
   local choice = last_choice(rank.comm)
   rank:emit({ algorithm = choice.algorithm, protocol = choice.protocol,
@@ -58,7 +59,7 @@ function capture.section(name)
   return one
 end
 
----Makes the calls.
+---Makes the calls: one a size, or as many as the option `calls` says.
 ---@param run run
 ---@param part section of `capture.section`
 ---@param world { name: string, ranks: integer, env: ranks.env, values: table? }

@@ -133,7 +133,7 @@ local function complete(self)
   for _, section in ipairs(self.chapter.sections) do self:derive(section) end
   if self.chapter.conclude then self.chapter.conclude(self, self.opt) end
   local file = self.chapter.summary_file or "summary.csv"
-  self:write_table(file, summary.COLUMNS, self.summary)
+  if #self.summary > 0 then self:write_table(file, summary.COLUMNS, self.summary) end
   self:write("summary.md", summary.encode(self))
   self.finished_utc = os.date("!%Y-%m-%dT%H:%M:%SZ")
   results.write(self)
@@ -165,9 +165,14 @@ local function measure_and_complete(self, parsed, started)
   started.run = new_run(self, parsed)
   self.measure(started.run, parsed.values)
   if not started.run.is_leader then return end
-  complete(started.run)
-  if self.report then return self.report(started.run) end
-  io.write(summary.encode(started.run), "run_dir=", started.run.folder, "\n")
+  local done = started.run
+  complete(done)
+  if self.report then
+    self.report(done)
+  else
+    io.write(summary.encode(done), "run_dir=", done.folder, "\n")
+  end
+  if done.failure then error(done.failure, 0) end
 end
 
 -- Details first; the last line says what failed and where the evidence is.

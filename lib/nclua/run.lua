@@ -27,6 +27,7 @@ local worlds = require("nclua.worlds")
 ---@field worlds worlds.done[]
 ---@field tables table<string, table[]> summary rows by section
 ---@field summary table[] rows of summary.csv
+---@field failure? string see `run:fail`
 ---@field parts { [1]: string, [2]: string }[] title and text, for summary.md
 local methods = {}
 methods.__index = methods
@@ -97,6 +98,14 @@ end
 function methods:write(name, text)
   if not self.is_leader then return end
   check(files.write(self:path(name), text))
+end
+
+---Something that was to be shown has failed. The run is completed, with all its evidence,
+---and then ends the program with this message.
+---@param message string
+function methods:fail(message)
+  self.failure = self.failure or message
+  self:note("FAILED: " .. message)
 end
 
 ---Adds a part of summary.md, after the sections' own.

@@ -71,9 +71,13 @@ local function key(bytes, one)
     channels = one.channels }
 end
 
+local function is_alone(opt)
+  return opt.only or opt.alone
+end
+
 -- What a sample of the world at hand is chosen by; only "live" ones come in pairs.
 local function steered_by(rank)
-  return rank.opt.only and "environment" or "live"
+  return is_alone(rank.opt) and "environment" or "live"
 end
 
 local function enqueue(rank, data, calls)
@@ -127,9 +131,10 @@ local function measure_live(rank, data, bytes)
   end
 end
 
--- In a world whose environment has made the choice.
-local function measure_only(rank, data, bytes)
-  rank:enter(key(bytes, rank.opt.only))
+-- In a world whose environment has made the choice, or left it to the library.
+local function measure_one(rank, data, bytes)
+  if not rank.opt.only then rank:fact("steering", "none") end
+  rank:enter(key(bytes, rank.opt.only or combination.AUTO))
   enqueue(rank, data, 1)
   for _ in rank:cycles() do sample(rank, data) end
 end
@@ -148,7 +153,7 @@ end
 local function measure_case(rank, case)
   local bytes = case.size_bytes
   local data <close> = payload.all_reduce(rank, "f32", bytes // FP32)
-  local how = rank.opt.only and measure_only or measure_live
+  local how = is_alone(rank.opt) and measure_one or measure_live
   how(rank, data, bytes)
 end
 

@@ -96,25 +96,26 @@ local function judge(rows, choice, options)
   row.auto_regret_percent = regret(auto.median, best.median)
   row.selected_time_us = time_of(entries, choice)
   row.selection_regret_percent = regret(row.selected_time_us, best.median)
-  return row, ranking, tied
+  return row, ranking, tied, auto
 end
 
 ---@class winners.result
 ---@field rows table[] of winners.csv
 ---@field rankings table<integer, contest.entry[]> by bytes
 ---@field tied table<integer, contest.entry[]> by bytes
+---@field autos table<integer, contest.entry> by bytes: the library's own choice
 
 ---@param rows table[] of a sweep
 ---@param choices table<integer, capture.choice> what the library chose
 ---@param options { confidence: number }
 ---@return winners.result
 function winners.of(rows, choices, options)
-  local result = { rows = {}, rankings = {}, tied = {} }
+  local result = { rows = {}, rankings = {}, tied = {}, autos = {} }
   local groups = critical_path.cases(rows, { "size_bytes" })
   table.sort(groups, function(a, b) return a.size_bytes < b.size_bytes end)
   for i, group in ipairs(groups) do
     local bytes = group.size_bytes
-    result.rows[i], result.rankings[bytes], result.tied[bytes] =
+    result.rows[i], result.rankings[bytes], result.tied[bytes], result.autos[bytes] =
       judge(group.rows, choices[bytes] or UNKNOWN, options)
   end
   return result

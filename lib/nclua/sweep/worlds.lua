@@ -66,22 +66,41 @@ local function measure_alone(run, section, world, one)
   keep_unavailable(run, section, name, world.ranks, one)
 end
 
-local NO_TUNER = "the library loads no tuner plugin: every combination was measured in a "
-  .. "world of its own (NCCL_ALGO, NCCL_PROTO), so that differences from one start to the "
-  .. "next are in the numbers"
+local ALONE = "every combination was measured in a world of its own (NCCL_ALGO, "
+  .. "NCCL_PROTO), so that differences from one start to the next are in the numbers"
+local NO_TUNER = "the library loads no tuner plugin: " .. ALONE
 local LAUNCHED = "the library loads no tuner plugin, and a launcher's processes cannot be "
   .. "started again: nothing but the library's own choice was measured"
+
+---@class sweep.world
+---@field name string
+---@field ranks integer
+---@field env ranks.env
+---@field values? table<string, any>
+
+---Measures in one world whose ranks can be steered, whether or not the library follows.
+---@param run run
+---@param section section
+---@param world sweep.world
+function sweep_worlds.measure_live(run, section, world)
+  run:world(world.name, world.ranks, { section },
+    { env = merged(world.env, steering.environment()), values = world.values })
+end
 
 ---Measures a sweep.
 ---@param run run
 ---@param section section made by `sweep.section`
----@param world { name: string, ranks: integer, env: ranks.env, values: table? }
+---@param world sweep.world
 function sweep_worlds.measure(run, section, world)
-  run:world(world.name, world.ranks, { section },
-    { env = merged(world.env, steering.environment()), values = world.values })
+  if run.opt.alone then
+    run:world(world.name, world.ranks, { section },
+      { env = world.env, values = world.values })
+  else
+    sweep_worlds.measure_live(run, section, world)
+  end
   if run:known("steering") ~= "none" then return end
   if ranks.launcher() then return run:note(LAUNCHED) end
-  run:note(NO_TUNER)
+  run:note(run.opt.alone and ALONE or NO_TUNER)
   for _, one in ipairs(sweep.combinations(run.opt)) do
     measure_alone(run, section, world, one)
   end
