@@ -124,6 +124,9 @@ struct cupti_layout {
   size_t memset_graph_node, memset_graph;
 };
 
+/* Numbers of the calls that bring about work on a GPU, ended by a 0. */
+extern const uint32_t abi_driver_launches[], abi_runtime_launches[];
+
 /* For a number of cuptiGetVersion. */
 struct cupti_layout abi_layout(uint32_t version);
 

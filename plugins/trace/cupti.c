@@ -41,7 +41,7 @@ static const char *const folders[] = {
   "$VIRTUAL_ENV/lib/python3*/site-packages/nvidia/*/lib",
   "$HOME/.local/lib/python3*/site-packages/nvidia/*/lib",
   "/usr/{local/,}lib/python3*/{site,dist}-packages/nvidia/*/lib",
-  "/opt/{*/,}lib/python3*/site-packages/nvidia/*/lib",
+  "/opt/{*/,*/.venv/,}lib/python3*/site-packages/nvidia/*/lib",
 };
 
 static const struct symbol {
@@ -66,6 +66,8 @@ static const struct symbol {
   {"cuptiActivityFlushAll", offsetof(struct cupti, activity_flush_all), false},
   {"cuptiGetCallbackName", offsetof(struct cupti, get_callback_name), false},
   {"cuptiSetThreadIdType", offsetof(struct cupti, set_thread_id_type), true},
+  {"cuptiActivityEnableDriverApi", offsetof(struct cupti, activity_enable_driver), true},
+  {"cuptiActivityEnableRuntimeApi", offsetof(struct cupti, activity_enable_runtime), true},
   {"cuptiActivityFlushPeriod", offsetof(struct cupti, activity_flush_period), true},
 };
 

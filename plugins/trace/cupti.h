@@ -28,6 +28,8 @@ struct cupti {
   CUptiResult (*get_callback_name)(int domain, uint32_t cbid, const char **name);
   /* NULL where the library is older. */
   CUptiResult (*set_thread_id_type)(int type);
+  CUptiResult (*activity_enable_driver)(uint32_t cbid, uint8_t enable);
+  CUptiResult (*activity_enable_runtime)(uint32_t cbid, uint8_t enable);
   CUptiResult (*activity_flush_period)(uint32_t milliseconds);
 };
 

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { FLUSH_MS = 100, KINDS = 8 };
+enum { FLUSH_MS = 100 };
 
 static struct {
   pthread_mutex_t lock;
@@ -24,11 +24,12 @@ static struct {
   struct decoder decoder;
   void *subscriber;
   uint64_t untimed_told;
-  bool has_records, has_devices;
+  bool has_devices;
 } inject = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* What NCLUA_TRACE_KINDS may name: without "api" the launching threads are left alone. */
-static const struct {
+/* What NCLUA_TRACE_KINDS may name: without "api" and "launch" the launching threads are
+   left alone. */
+static const struct choice {
   const char *word;
   uint32_t kinds[2];
   bool is_default;
@@ -41,10 +42,9 @@ static const struct {
   {"graph", {CUPTI_ACTIVITY_KIND_GRAPH_TRACE}, false}, /* whole graphs, not their nodes */
 };
 
-static bool is_chosen(size_t choice) {
+static bool is_chosen(const char *word, bool is_default) {
   const char *list = getenv("NCLUA_TRACE_KINDS");
-  if (!list || !*list) return choices[choice].is_default;
-  const char *word = choices[choice].word;
+  if (!list || !*list) return is_default;
   const size_t length = strlen(word);
   for (const char *at = list; (at = strstr(at, word)); at += length) {
     const bool begins = at == list || at[-1] == ',';
@@ -76,24 +76,33 @@ static void ignore(void *context, int domain, uint32_t id, const void *data) {
   (void)context, (void)domain, (void)id, (void)data;
 }
 
-static void decode(struct store *store, const uint8_t *data, size_t bytes) {
-  inject.has_records = true;
-  decode_buffer(&inject.decoder, store, data, bytes);
+/* What CUPTI gave up on since the last time. */
+static void store_untimed(struct store *store) {
+  const struct decoder *d = &inject.decoder;
+  if (d->untimed == inject.untimed_told) return;
+  struct trace_row row = {.table = TRACE_LOST};
+  PUT(&row, LOST, globalPid, d->session.global_pid);
+  PUT(&row, LOST, timestamp, session_now_ns() - d->session.start_ns);
+  PUT_TEXT(&row, LOST, source, "kernels without times");
+  PUT(&row, LOST, count, d->untimed - inject.untimed_told);
+  store_insert(store, &row);
+  inject.untimed_told = d->untimed;
 }
 
-/* On the writer's thread: what an older CUPTI does not do by itself, and what the driver
-   can only say once it is initialised. */
+/* On the writer's thread. Where there are records the driver is initialised, and can say
+   which GPUs there are. */
+static void decode(struct store *store, const uint8_t *data, size_t bytes) {
+  inject.decoder.own_tid = (uint32_t)gettid();
+  decode_buffer(&inject.decoder, store, data, bytes);
+  store_untimed(store);
+  if (!inject.has_devices) inject.has_devices = devices_store(store) == 0;
+}
+
+/* An older CUPTI does not give its buffers by itself. */
 static void tick(struct store *store) {
-  if (!__atomic_load_n(&inject.is_on, __ATOMIC_ACQUIRE)) return;
-  struct decoder *d = &inject.decoder;
-  d->own_tid = (uint32_t)gettid();
-  if (!inject.cupti.activity_flush_period) inject.cupti.activity_flush_all(0);
-  if (inject.has_records && !inject.has_devices) {
-    inject.has_devices = devices_store(store) == 0;
-  }
-  if (d->untimed == inject.untimed_told) return;
-  writer_lost(tracer_current(), "kernels without times", d->untimed - inject.untimed_told);
-  inject.untimed_told = d->untimed;
+  (void)store;
+  const bool is_on = __atomic_load_n(&inject.is_on, __ATOMIC_ACQUIRE);
+  if (is_on && !inject.cupti.activity_flush_period) inject.cupti.activity_flush_all(0);
 }
 
 static int explain(const char *what, CUptiResult rc, char *why, size_t size) {
@@ -135,26 +144,58 @@ static int64_t measure_shift(void) {
   return shift;
 }
 
+static int enable(const struct choice *choice, char *why, size_t size) {
+  for (int k = 0; k < 2 && choice->kinds[k]; k++) {
+    const CUptiResult rc = inject.cupti.activity_enable(choice->kinds[k]);
+    if (rc) return explain(choice->word, rc, why, size);
+  }
+  return 0;
+}
+
+/* Only calls that bring about work on a GPU: a tenth of all, and enough to tie kernels to
+   threads and ranges. Before CUDA 12 it is all calls or none. */
+static int enable_launches(char *why, size_t size) {
+  static const struct choice all = {
+    "launch", {CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_ACTIVITY_KIND_DRIVER}, false};
+  const struct cupti *c = &inject.cupti;
+  if (!c->activity_enable_driver || !c->activity_enable_runtime) {
+    return enable(&all, why, size);
+  }
+  CUptiResult rc = CUPTI_SUCCESS;
+  for (int i = 0; abi_driver_launches[i] && !rc; i++) {
+    rc = c->activity_enable_driver(abi_driver_launches[i], 1);
+  }
+  for (int i = 0; abi_runtime_launches[i] && !rc; i++) {
+    rc = c->activity_enable_runtime(abi_runtime_launches[i], 1);
+  }
+  return rc ? explain("launch", rc, why, size) : 0;
+}
+
+/* A trace without kernels is none; without the rest it is one that says so. */
 static int enable_kinds(char *why, size_t size) {
   for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
-    if (!is_chosen(i)) continue;
-    for (int k = 0; k < 2 && choices[i].kinds[k]; k++) {
-      const CUptiResult rc = inject.cupti.activity_enable(choices[i].kinds[k]);
-      if (!rc) continue;
-      if (i == 0) return explain("cuptiActivityEnable", rc, why, size);
-      char reason[256];
-      explain(choices[i].word, rc, reason, sizeof reason);
-      tracer_say("not recorded: %s", reason);
-    }
+    if (!is_chosen(choices[i].word, choices[i].is_default)) continue;
+    if (enable(&choices[i], why, size) == 0) continue;
+    if (i == 0) return -1;
+    tracer_say("not recorded: %s", why);
+  }
+  if (is_chosen("launch", false) && enable_launches(why, size)) {
+    tracer_say("not recorded: %s", why);
   }
   return 0;
 }
 
 static void disable_kinds(void) {
-  for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
-    for (int k = 0; k < 2 && choices[i].kinds[k] && is_chosen(i); k++) {
-      inject.cupti.activity_disable(choices[i].kinds[k]);
-    }
+  static const uint32_t kinds[] = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
+                                   CUPTI_ACTIVITY_KIND_MEMCPY,
+                                   CUPTI_ACTIVITY_KIND_MEMCPY2,
+                                   CUPTI_ACTIVITY_KIND_MEMSET,
+                                   CUPTI_ACTIVITY_KIND_RUNTIME,
+                                   CUPTI_ACTIVITY_KIND_DRIVER,
+                                   CUPTI_ACTIVITY_KIND_SYNCHRONIZATION,
+                                   CUPTI_ACTIVITY_KIND_GRAPH_TRACE};
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+    inject.cupti.activity_disable(kinds[i]); /* one that is not on is no matter */
   }
 }
 
@@ -169,7 +210,7 @@ static void prepare_decoder(const struct writer *w) {
     .callback_name = inject.cupti.get_callback_name,
   };
   inject.untimed_told = 0;
-  inject.has_records = inject.has_devices = false;
+  inject.has_devices = false;
 }
 
 static int start(struct writer *w, char *why, size_t size) {

@@ -1,5 +1,17 @@
 #include "plugins/trace/abi.h"
 
+const uint32_t abi_driver_launches[] = {
+#define DRIVER(name, number) number,
+#define RUNTIME(name, number)
+#include "plugins/trace/launches.def"
+  0};
+
+const uint32_t abi_runtime_launches[] = {
+#define DRIVER(name, number)
+#define RUNTIME(name, number) number,
+#include "plugins/trace/launches.def"
+  0};
+
 /* cupti_version.h numbers the versions: 13 is CUDA 11.0, 14 is 11.1, 17 is 11.6, 18 is
    11.8, 26 is 12.8, and from CUDA 13 on it is xxyyzz. cupti_activity_deprecated.h keeps
    every older struct and says which version replaced it; members only ever moved to new

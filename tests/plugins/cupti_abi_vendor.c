@@ -14,5 +14,8 @@ const struct cupti_abi_row cupti_abi_vendors[] = {
 #define LATER(place, theirs, member)                                                       \
   {#theirs "." #member, (long long)offsetof(theirs, member)},
 #include "tests/plugins/cupti_abi.def"
+#define DRIVER(name, number) {#name, CUPTI_DRIVER_TRACE_CBID_##name},
+#define RUNTIME(name, number) {#name, CUPTI_RUNTIME_TRACE_CBID_##name},
+#include "plugins/trace/launches.def"
   {NULL, 0},
 };

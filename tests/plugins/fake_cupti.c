@@ -15,7 +15,7 @@ static void (*complete)(void *ctx, uint32_t stream, uint8_t *buffer, size_t byte
                         size_t used);
 static uint8_t *buffer;
 static size_t room, used, dropped;
-static bool enabled[64];
+static bool enabled[64], runtime_calls[1024];
 
 #define FAKE(name) __attribute__((visibility("default"))) CUptiResult name
 
@@ -33,6 +33,8 @@ FAKE(cuptiActivityGetNextRecord)(uint8_t *data, size_t bytes, struct cupti_recor
 FAKE(cuptiActivityGetNumDroppedRecords)(void *ctx, uint32_t stream, size_t *count);
 FAKE(cuptiActivityFlushAll)(uint32_t flags);
 FAKE(cuptiGetCallbackName)(int domain, uint32_t cbid, const char **name);
+FAKE(cuptiActivityEnableDriverApi)(uint32_t cbid, uint8_t enable);
+FAKE(cuptiActivityEnableRuntimeApi)(uint32_t cbid, uint8_t enable);
 
 CUptiResult cuptiGetVersion(uint32_t *version) {
   *version = records_version;
@@ -107,10 +109,26 @@ CUptiResult cuptiGetCallbackName(int domain, uint32_t cbid, const char **name) {
   return records_name(domain, cbid, name);
 }
 
+CUptiResult cuptiActivityEnableDriverApi(uint32_t cbid, uint8_t enable) {
+  return cbid && enable ? CUPTI_SUCCESS : 1;
+}
+
+CUptiResult cuptiActivityEnableRuntimeApi(uint32_t cbid, uint8_t enable) {
+  runtime_calls[cbid] = enable;
+  return CUPTI_SUCCESS;
+}
+
+static bool is_wanted(const void *head) {
+  const uint32_t kind = ((const struct cupti_record *)head)->kind;
+  if (enabled[kind]) return true;
+  return kind == CUPTI_ACTIVITY_KIND_RUNTIME &&
+         runtime_calls[((const struct cupti_api *)head)->cbid];
+}
+
 void fake_add(const void *head, size_t head_size) {
   const uint32_t kind = ((const struct cupti_record *)head)->kind;
   const size_t size = records_size(kind, records_version);
-  if (!enabled[kind]) return;
+  if (!is_wanted(head)) return;
   if (buffer && used + size > room) cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
   size_t most = 0;
   if (!buffer) request(&buffer, &room, &most);

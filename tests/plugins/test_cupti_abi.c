@@ -13,6 +13,9 @@ int main(void) {
   {#ours "." #member, (long long)offsetof(struct ours, member)},
 #define LATER(place, theirs, member) {#place, (long long)layout.place},
 #include "tests/plugins/cupti_abi.def"
+#define DRIVER(name, number) {#name, number},
+#define RUNTIME(name, number) {#name, number},
+#include "plugins/trace/launches.def"
     {NULL, 0},
   };
   int differ = 0, count = 0;

@@ -243,6 +243,32 @@ static void test_records_what_is_asked_for(void **state) {
   assert_answer("kinds.sqlite", "SELECT count(*) FROM CUPTI_ACTIVITY_KIND_RUNTIME", "0");
 }
 
+static void trace_launches(void) {
+  set_file("launch.sqlite");
+  setenv("NCLUA_TRACE_FILE", "", 1);
+  setenv("NCLUA_TRACE_KINDS", "kernel,launch", 1);
+  int (*start)(const char *, char *, size_t), (*stop)(char *, size_t);
+  void (*call)(uint32_t, uint64_t, uint64_t, uint32_t);
+  PLUGIN("nclua_trace_start", start);
+  PLUGIN("nclua_trace_stop", stop);
+  FAKE("fake_call", call);
+  char path[128], why[256];
+  snprintf(path, sizeof path, "%s/launch.sqlite", folder);
+  if (start(path, why, sizeof why)) _exit(2);
+  record(2);
+  call(165, 1, 2, 9); /* cudaDeviceSynchronize */
+  if (stop(why, sizeof why)) _exit(3);
+}
+
+static void test_records_launches_alone(void **state) {
+  (void)state;
+  char said[512];
+  assert_int_equal(run(trace_launches, said, sizeof said), 0);
+  assert_string_equal(said, "");
+  assert_answer("launch.sqlite", "SELECT count(*) FROM CUPTI_ACTIVITY_KIND_RUNTIME", "2");
+  assert_answer("launch.sqlite", "SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL", "2");
+}
+
 /* A host that opens the plugin: two traces, one after the other, ranges in both. */
 static void trace_as_a_host(void) {
   int (*start)(const char *, char *, size_t), (*stop)(char *, size_t);
@@ -431,6 +457,7 @@ int main(void) {
     cmocka_unit_test(test_is_readable_after_a_kill),
     cmocka_unit_test(test_says_why_nothing_is_recorded),
     cmocka_unit_test(test_records_what_is_asked_for),
+    cmocka_unit_test(test_records_launches_alone),
     cmocka_unit_test(test_serves_a_host),
     cmocka_unit_test(test_gives_a_fork_its_own_file),
     cmocka_unit_test(test_records_nvtx),
