@@ -160,7 +160,10 @@ void tracer_stop(char *why, size_t size) {
   struct writer *w = tracer.writer;
   tracer.state = ENDED;
   __atomic_store_n(&tracer.writer, NULL, __ATOMIC_RELEASE);
-  if (w) tracer.retired = w;
+  if (w) {
+    writer_keep(w, tracer.retired);
+    tracer.retired = w;
+  }
   pthread_mutex_unlock(&tracer.lock);
   if (w) writer_stop(w, why, size);
 }

@@ -25,6 +25,7 @@ struct lost {
 };
 
 struct writer {
+  struct writer *older; /* stopped before, see writer_keep */
   struct writer_options options;
   struct store *store;
   pthread_t thread;
@@ -253,6 +254,10 @@ static void free_list(struct buffer *list) {
     next = list->next;
     free(list);
   }
+}
+
+void writer_keep(struct writer *w, struct writer *older) {
+  w->older = older;
 }
 
 void writer_free(struct writer *w) {

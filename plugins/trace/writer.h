@@ -30,6 +30,10 @@ struct writer *writer_start(const struct writer_options *options, char *why, siz
    in `why`, which is "" otherwise. */
 void writer_stop(struct writer *writer, char *why, size_t size);
 
+/* A stopped writer that a producer may still have is not freed but kept: in a list, each
+   with the one before. */
+void writer_keep(struct writer *writer, struct writer *older);
+
 /* After writer_stop, and once no producer has it any more. */
 void writer_free(struct writer *writer);
 
