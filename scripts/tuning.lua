@@ -151,7 +151,8 @@ end
 
 local function conclude_proof(run)
   if #run:rows("witness") == 0 then return end
-  local profile, why = geometry.write(run)
+  local profile, why = nil, run:known("profile")
+  if run.profile_tool then profile, why = geometry.write(run, run.profile_tool) end
   local verdict = proof.judge(run, profile and profile.grids)
   run:write_table("plugin_witnesses.csv", proof.WITNESS_COLUMNS, verdict.witnesses)
   run:part("Did the override take effect?", proof.describe(run, verdict, profile, why))

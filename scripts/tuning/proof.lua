@@ -10,8 +10,10 @@ local override = require("nclua.override")
 local performance = require("tuning.performance")
 local report = require("nclua.report")
 local shuffle = require("nclua.shuffle")
+local geometry = require("tuning.geometry")
 local size = require("nclua.size")
 local steering = require("nclua.steering")
+local worlds = require("nclua.worlds")
 
 local proof = {}
 
@@ -114,6 +116,11 @@ function proof.measure(run, witness, world)
   for name, value in pairs(forcing) do env[name] = value end
   capture.measure(run, witness, { name = "witness", ranks = world.ranks, env = env,
     values = { sizes = { opt.override_bytes }, calls = WATCHED_CALLS } })
+  if not run:is_selected(witness) then return end
+  env.NCCL_DEBUG = "WARN"
+  local tool, why = geometry.measure(run, worlds.shrink(run, "profile", world.ranks), env)
+  run:fact("profile", tool or (why:gsub("%s+", " ")))
+  run.profile_tool = tool
 end
 
 -- The plugin's line in the library's log, in any version's words.

@@ -41,6 +41,10 @@ local COLUMNS = {
     .. "auto_measured_median_us,measured_best_algorithm,measured_best_protocol,"
     .. "measured_best_median_us,exact_selection_hit,practical_selection_hit_5pct,"
     .. "selection_regret_percent,selected_model_abs_error_percent",
+  ["plugin_kernel_geometry.csv"] = "message_bytes,selected_algorithm,"
+    .. "selected_algorithm_id,selected_protocol,selected_protocol_id,requested_channels,"
+    .. "kernel_names,kernel_instances,grid_x_values,block_x_values,median_kernel_us,"
+    .. "p95_kernel_us",
   ["plugin_witnesses.csv"] = "witness,says,agrees",
 }
 
@@ -143,6 +147,11 @@ function TestTuning.test_override_took_effect()
   luaunit.assertEquals(answers["the library's log: selection"].says,
     "Tree/Simple, 2 channels")
   luaunit.assertTrue(answers["the plugin's own call log"].agrees)
+  luaunit.assertEquals(answers["the kernels"].says, "gridX 2")
+  luaunit.assertEquals(answers["the communicator"].says, "Tree/Simple, 2 channels")
+  local kernels = rows_of("plugin_kernel_geometry.csv")[1]
+  luaunit.assertEquals({ kernels.grid_x_values, kernels.kernel_instances,
+    kernels.profile_tool }, { 2, RANKS * 5, "nclua" })
   local experiments = {}
   for _, row in ipairs(rows_of("plugin_summary.csv")) do
     experiments[row.experiment] = row.samples
