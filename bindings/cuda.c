@@ -122,6 +122,16 @@ static int synchronize(lua_State *L) {
   return 0;
 }
 
+/* cuda.is_idle([device]) */
+static int is_idle(lua_State *L) {
+  struct cuda *c = cuda_need(L);
+  cuda_check_may_wait(L, c, "is_idle");
+  const bool is_given = !lua_isnoneornil(L, 1);
+  const int index = is_given ? (int)bind_checkrange(L, 1, 0, c->count - 1) : c->chosen;
+  lua_pushboolean(L, cuda_is_idle(c, index));
+  return 1;
+}
+
 static int now_ns(lua_State *L) {
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
@@ -204,6 +214,7 @@ static const luaL_Reg functions[] = {
   {"set_device", set_device},
   {"device", device},
   {"synchronize", synchronize},
+  {"is_idle", is_idle},
   {"now_ns", now_ns},
   {"driver_version", driver_version},
   {"range", range},

@@ -105,6 +105,9 @@ void cuda_untie(struct cuda_tie *tie);
 CUresult cuda_wait_stream(struct cuda *c, CUstream stream, const char *what);
 CUresult cuda_wait_device(struct cuda *c, int device, const char *what);
 
+/* The answer of a wait that Ctrl-C ended; no result of the driver is negative. */
+enum { CUDA_INTERRUPTED = -1 };
+
 /* After a wait: raises "WHAT: a collective failed: why" if a communicator has an error of
    its own. The stream says nothing of it: the data would be taken for a result. */
 void cuda_check_collectives(lua_State *L, const char *what);

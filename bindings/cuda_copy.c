@@ -3,13 +3,18 @@
 
 #include "bindings/bind.h"
 #include "host/dtype.h"
+#include "host/interrupt.h"
 
 #include <string.h>
 
 static int copy_host(lua_State *L, struct buffer *b, const void *from) {
   cuda_check_may_wait(L, b->cuda, "copy_from"); /* its memory is gone at a graph's launch */
   CUstream stream = cuda_begin(L, b, 3, "copy_from");
-  CUresult rc = b->cuda->api->memcpy_htod_async(b->ptr, from, b->bytes, stream);
+  CUresult rc = CUDA_SUCCESS;
+  if (stream && interrupt_is_watched()) { /* the copy itself must not be interrupted */
+    rc = cuda_wait_stream(b->cuda, stream, "copy_from");
+  }
+  if (!rc) rc = b->cuda->api->memcpy_htod_async(b->ptr, from, b->bytes, stream);
   return cuda_end(L, b, stream, "copy_from", rc, true);
 }
 

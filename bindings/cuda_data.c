@@ -81,7 +81,7 @@ int cuda_end(lua_State *L, const struct buffer *b, CUstream stream, const char *
              CUresult rc, bool must_wait) {
   struct cuda *c = b->cuda;
   cuda_enqueued(c, b->device);
-  if (!rc && (!stream || must_wait)) rc = cuda_wait_stream(c, stream, what);
+  if (!rc && (!stream || must_wait)) rc = cuda_wait_surely(c, stream, what);
   if (rc) return cuda_raise(L, c, what, rc);
   if (!stream) c->is_busy[b->device] = false; /* cuda_begin has waited for the rest */
   lua_settop(L, 1);

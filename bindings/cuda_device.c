@@ -48,11 +48,16 @@ struct cuda *cuda_state(lua_State *L) {
 
 static const char *error_name(const struct device_api *api, CUresult rc) {
   const char *name = NULL;
+  if (rc == CUDA_INTERRUPTED) return "interrupted";
   return api->get_error_name(rc, &name) || !name ? "CUDA_ERROR_UNKNOWN" : name;
 }
 
 static const char *error_text(const struct device_api *api, CUresult rc) {
   const char *text = NULL;
+  if (rc == CUDA_INTERRUPTED) {
+    return "the device has not done it yet (comm:abort() ends a collective whose peers "
+           "never come)";
+  }
   return api->get_error_string(rc, &text) || !text ? "no description" : text;
 }
 

@@ -58,6 +58,12 @@ void cuda_sweep(struct cuda *c);
 
 CUresult cuda_wait_event(struct cuda *c, CUevent event, const char *what);
 
+/* For the rest of a call whose memory is in use until then: Ctrl-C does not end it. */
+CUresult cuda_wait_surely(struct cuda *c, CUstream stream, const char *what);
+
+/* Has the device nothing to do, in any stream? */
+bool cuda_is_idle(struct cuda *c, int device);
+
 /* cuda_use, raising. */
 void cuda_enter(lua_State *L, struct cuda *c, int device, const char *what);
 

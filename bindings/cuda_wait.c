@@ -2,40 +2,91 @@
 #include "bindings/cuda_parts.h"
 
 #include "host/comms.h"
+#include "host/interrupt.h"
 #include "host/recorder.h"
 
 #include <lauxlib.h>
 #include <stdlib.h>
+#include <time.h>
 
-enum wait { WAIT_STREAM, WAIT_EVENT, WAIT_DEVICE };
+enum wait_kind { WAIT_STREAM, WAIT_EVENT, WAIT_DEVICE };
 
-/* The one place where the script's thread blocks on a device. */
-static CUresult block(const struct device_api *api, enum wait kind, void *handle,
-                      const char *what) {
-  CUresult rc = CUDA_SUCCESS;
-  recorder_wait(what);
-  switch (kind) {
-    case WAIT_STREAM: rc = api->stream_synchronize(handle); break;
-    case WAIT_EVENT: rc = api->event_synchronize(handle); break;
-    case WAIT_DEVICE: rc = api->ctx_synchronize(); break;
+struct wait {
+  enum wait_kind kind;
+  void *handle; /* of the stream or event */
+  int device;   /* WAIT_DEVICE */
+};
+
+static bool is_done(struct cuda *c, const struct wait *w) {
+  switch (w->kind) {
+    case WAIT_STREAM: return c->api->stream_query(w->handle) != CUDA_ERROR_NOT_READY;
+    case WAIT_EVENT: return c->api->event_query(w->handle) != CUDA_ERROR_NOT_READY;
+    case WAIT_DEVICE: return cuda_is_idle(c, w->device);
   }
+  return true;
+}
+
+enum { SPINS = 50, FIRST_PAUSE_NS = 10000, LONGEST_PAUSE_NS = 500000 };
+
+/* At a prompt, where Ctrl-C must end a wait that nobody else will: a blocked driver cannot
+   be called back. Spins at first, for most waits are short. */
+static CUresult watch(struct cuda *c, const struct wait *w) {
+  struct timespec pause = {.tv_nsec = FIRST_PAUSE_NS};
+  for (int i = 0; !is_done(c, w); i++) {
+    if (interrupt_is_asked()) return CUDA_INTERRUPTED;
+    if (i < SPINS) continue;
+    nanosleep(&pause, NULL);
+    if (pause.tv_nsec < LONGEST_PAUSE_NS) pause.tv_nsec *= 2;
+  }
+  return CUDA_SUCCESS;
+}
+
+static CUresult synchronize(const struct device_api *api, const struct wait *w) {
+  switch (w->kind) {
+    case WAIT_STREAM: return api->stream_synchronize(w->handle);
+    case WAIT_EVENT: return api->event_synchronize(w->handle);
+    case WAIT_DEVICE: return api->ctx_synchronize();
+  }
+  return CUDA_SUCCESS;
+}
+
+/* The one place where the script's thread blocks on a device. What is known to be done is
+   synchronised with all the same: the device's errors are told there. */
+static CUresult block(struct cuda *c, const struct wait *w, bool is_watched,
+                      const char *what) {
+  recorder_wait(what);
+  CUresult rc = is_watched ? watch(c, w) : CUDA_SUCCESS;
+  if (!rc && w->kind == WAIT_DEVICE && is_watched) rc = cuda_use(c, w->device);
+  if (!rc) rc = synchronize(c->api, w);
   recorder_wait(NULL);
   return rc;
 }
 
-CUresult cuda_wait_stream(struct cuda *c, CUstream stream, const char *what) {
-  CUresult rc = block(c->api, WAIT_STREAM, stream, what);
+static CUresult wait_stream(struct cuda *c, CUstream stream, bool is_watched,
+                            const char *what) {
+  const struct wait w = {.kind = WAIT_STREAM, .handle = stream};
+  CUresult rc = block(c, &w, is_watched, what);
   if (!rc) recorder_complete_stream(stream);
   return rc;
 }
 
+CUresult cuda_wait_stream(struct cuda *c, CUstream stream, const char *what) {
+  return wait_stream(c, stream, interrupt_is_watched(), what);
+}
+
+CUresult cuda_wait_surely(struct cuda *c, CUstream stream, const char *what) {
+  return wait_stream(c, stream, false, what);
+}
+
 CUresult cuda_wait_event(struct cuda *c, CUevent event, const char *what) {
-  return block(c->api, WAIT_EVENT, event, what);
+  const struct wait w = {.kind = WAIT_EVENT, .handle = event};
+  return block(c, &w, interrupt_is_watched(), what);
 }
 
 CUresult cuda_wait_device(struct cuda *c, int device, const char *what) {
   CUresult rc = cuda_use(c, device);
-  if (!rc) rc = block(c->api, WAIT_DEVICE, NULL, what);
+  const struct wait w = {.kind = WAIT_DEVICE, .device = device};
+  if (!rc) rc = block(c, &w, interrupt_is_watched(), what);
   if (rc) return rc;
   recorder_complete_stream(NULL);
   for (const struct stream *s = c->streams; s; s = s->next) {
@@ -84,7 +135,7 @@ static bool has_doomed_work(const struct cuda *c, int device) {
 
 /* Asks every stream there is, open or waiting to be destroyed. A context that has failed
    reports that instead of "not ready": nothing runs in it any more. */
-static bool is_idle(struct cuda *c, int device) {
+bool cuda_is_idle(struct cuda *c, int device) {
   if (!c->is_busy[device]) return true;
   if (cuda_use(c, device) || has_work(c, NULL)) return false;
   for (const struct stream *s = c->streams; s; s = s->next) {
@@ -130,7 +181,7 @@ static void sweep_device(struct cuda *c, int device) {
 void cuda_sweep(struct cuda *c) {
   if (c->holds) return;
   for (int i = 0; i < c->count && c->doomed_count; i++) {
-    if (is_idle(c, i)) sweep_device(c, i);
+    if (cuda_is_idle(c, i)) sweep_device(c, i);
   }
 }
 

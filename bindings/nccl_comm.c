@@ -3,6 +3,7 @@
 #include "bindings/bind.h"
 #include "bindings/nccl.h"
 #include "host/forkable.h"
+#include "host/interrupt.h"
 #include "host/recorder.h"
 
 #include <time.h>
@@ -172,6 +173,10 @@ int nccl_comm_close(lua_State *L) {
   const struct comm *c = luaL_checkudata(L, 1, COMM);
   if (c->state == NCCL_CLOSED) return 0;
   cuda_check_may_wait(L, c->cuda, "close");
+  if (interrupt_is_watched() && c->handle) { /* the library's own wait cannot be ended */
+    const CUresult rc = cuda_wait_device(c->cuda, c->device, "nccl.close");
+    if (rc) return cuda_raise(L, c->cuda, "close", rc);
+  }
   return end_and_raise(L, "close", true);
 }
 

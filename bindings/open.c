@@ -14,6 +14,7 @@ static const luaL_Reg modules[] = {
   {"nclua.embedded", luaopen_nclua_embedded},
   {"nclua.gzip", luaopen_nclua_gzip},
   {"nclua.hash", luaopen_nclua_hash},
+  {"nclua.lines", luaopen_nclua_lines},
   {"nclua.nccl", luaopen_nclua_nccl},
   {"nclua.inventory", luaopen_nclua_inventory},
   {"nclua.logscan", luaopen_nclua_logscan},

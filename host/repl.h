@@ -3,7 +3,7 @@
 
 #include <lua.h>
 
-/* Reads, evaluates and prints until the end of the input. */
+/* Reads, evaluates and prints until the end of the input: lib/nclua/prompt.lua. */
 void repl_run(lua_State *L);
 
 #endif

@@ -1,10 +1,10 @@
 #include "host/script.h"
 
 #include "host/embed.h"
+#include "host/interrupt.h"
 #include "host/state.h"
 
 #include <lauxlib.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -33,29 +33,14 @@ void script_report(lua_State *L) {
   lua_pop(L, 1);
 }
 
-/* Signal handlers cannot carry a pointer. */
-static lua_State *interrupted;
-
-static void stop_hook(lua_State *L, lua_Debug *ar) {
-  (void)ar;
-  lua_sethook(L, NULL, 0, 0);
-  luaL_error(L, "interrupted");
-}
-
-static void on_interrupt(int signal_number) {
-  signal(signal_number, SIG_DFL); /* a second Ctrl-C ends the process */
-  int events = LUA_MASKCALL | LUA_MASKRET | LUA_MASKLINE | LUA_MASKCOUNT;
-  lua_sethook(interrupted, stop_hook, events, 1);
-}
-
 int script_call(lua_State *L, int n) {
   int base = lua_gettop(L) - n;
   lua_pushcfunction(L, message_handler);
   lua_insert(L, base);
-  interrupted = L;
-  signal(SIGINT, on_interrupt);
+  struct interrupt interrupt;
+  interrupt_begin(&interrupt, L, false);
   int rc = lua_pcall(L, n, LUA_MULTRET, base);
-  signal(SIGINT, SIG_DFL);
+  interrupt_end(&interrupt);
   lua_remove(L, base);
   return rc;
 }

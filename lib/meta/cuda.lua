@@ -47,6 +47,11 @@ function cuda.device() end
 ---Waits for everything the current device was given.
 function cuda.synchronize() end
 
+---Whether all streams of a device are empty. Never waits, so it can be asked in a hang.
+---@param device? integer default: the current one
+---@return boolean
+function cuda.is_idle(device) end
+
 ---@return integer ns of the monotonic clock
 function cuda.now_ns() end
 
