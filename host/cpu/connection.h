@@ -12,7 +12,8 @@ struct cpu_connection {
   const struct cpu_buffers *buffers; /* where in them each protocol's are */
   struct cpu_bell *bell;             /* of the peer */
   int peer;
-  uint64_t step; /* slots that this end has filled or emptied */
+  uint64_t step;            /* slots that this end has filled or emptied */
+  uint32_t uses[CPU_STEPS]; /* of each slot by LL: what its flags are made of */
   uint64_t seen; /* the other end's counter when last read: reading it costs a cache miss */
 };
 

@@ -25,7 +25,7 @@ static char *find_lines(const struct passage *t, const struct cpu_connection *c)
 }
 
 static uint64_t find_flag(const struct passage *t, const struct cpu_connection *c) {
-  return t->lines->flag(c->step, t->signature);
+  return t->lines->flag(c, t->signature);
 }
 
 /* The sender is done with a slot whose lines are not what is expected. */
@@ -77,7 +77,7 @@ static void pass_block(const struct passage *t) {
   struct cpu_primitives *p = t->p;
   const struct cpu_chunk *slice = t->slice;
   _Alignas(CPU_LINE) char came[CPU_FAN][BLOCK], result[BLOCK];
-  struct cpu_operands what = {.pre = slice->src && !slice->partial, .post = slice->post};
+  struct cpu_operands what = {.pre = slice->src != NULL, .post = slice->post};
   char *dst = slice->dst ? (char *)slice->dst + t->at : result;
   bool is_alone = !slice->src && p->nrecv == 1;
   if (slice->src) what.src[what.nsrc++] = (const char *)slice->src + t->at;

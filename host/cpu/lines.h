@@ -8,8 +8,8 @@
 
 struct cpu_lines {
   size_t data, wire; /* bytes of a line: of the message, in the slot */
-  /* The flag of a slot's `step`-th use, for an operation and size with this signature. */
-  uint64_t (*flag)(uint64_t step, uint32_t signature);
+  /* The flag in the connection's next slot, for an operation with this signature. */
+  uint64_t (*flag)(const struct cpu_connection *c, uint32_t signature);
   /* Writes `bytes` into lines; the last one may be partly filled. */
   void (*pack)(char *lines, const char *src, size_t bytes, uint64_t flag);
   /* Reads lines until `bytes` or the first that has not come: how many bytes. */

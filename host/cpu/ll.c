@@ -13,12 +13,17 @@
 #define HAS_VECTORS 0
 #endif
 
-enum { DATA = 4, WIRE = 8, STEP_BITS = 24 };
-#define CLEAN_EVERY ((uint64_t)1 << (STEP_BITS - 4)) /* steps; well before flags repeat */
+enum { DATA = 4, WIRE = 8, COUNT_BITS = 24 };
+#define CLEAN_EVERY ((uint32_t)1 << (COUNT_BITS - 4)) /* uses; well before flags repeat */
 
-static uint64_t flag_of(uint64_t step, uint32_t signature) {
-  uint32_t low = (uint32_t)(step + 1) & ((1u << STEP_BITS) - 1);
-  return low | (signature >> STEP_BITS << STEP_BITS);
+/* A flag counts the uses of its slot, not steps: those may go on for long without LL. */
+static uint64_t flag_for(uint32_t uses, uint32_t signature) {
+  uint32_t low = (uses + 1) & ((1u << COUNT_BITS) - 1);
+  return low | (signature >> COUNT_BITS << COUNT_BITS);
+}
+
+static uint64_t flag_of(const struct cpu_connection *c, uint32_t signature) {
+  return flag_for(c->uses[c->step % CPU_STEPS], signature);
 }
 
 static void store(char *line, uint32_t data, uint64_t flag) {
@@ -94,25 +99,28 @@ static size_t unpack(char *dst, const char *lines, size_t bytes, uint64_t flag) 
   return at;
 }
 
-/* A line that was not written for 2^24 steps holds a flag that comes round again: so each
-   slot's lines are all written once in a while. */
-static void clean(struct cpu_connection *c, uint64_t flag) {
-  uint64_t *cleaned = &c->link->cleaned[c->step % CPU_STEPS];
-  if (c->step - *cleaned < CLEAN_EVERY) return;
+/* A line that was not written for 2^24 uses of its slot holds a flag that comes round
+   again: so all lines of a slot are written once in a while. */
+static void clean(const struct cpu_connection *c) {
+  uint32_t uses = c->uses[c->step % CPU_STEPS];
+  if (uses == 0 || uses % CLEAN_EVERY) return;
   char *slot = cpu_slot_data(c, CPU_LL);
   for (size_t at = 0; at < c->buffers->slot_bytes[CPU_LL]; at += WIRE) {
-    store(slot + at, 0, ~flag);
+    store(slot + at, 0, flag_for(uses - 1, 0));
   }
-  *cleaned = c->step;
+}
+
+static void count_uses(struct cpu_connection *const *ends, int count) {
+  for (int i = 0; i < count; i++) ends[i]->uses[ends[i]->step % CPU_STEPS]++;
 }
 
 static const struct cpu_lines lines = {DATA, WIRE, flag_of, pack, unpack};
 
 static void transfer(struct cpu_primitives *p, const struct cpu_chunk *slice) {
-  for (int i = 0; slice->send && i < p->nsend; i++) {
-    clean(p->send[i], flag_of(p->send[i]->step, 0));
-  }
+  for (int i = 0; slice->send && i < p->nsend; i++) clean(p->send[i]);
   cpu_lines_transfer(p, slice, &lines);
+  if (slice->send) count_uses(p->send, p->nsend);
+  if (slice->recv) count_uses(p->recv, p->nrecv);
 }
 
 const struct cpu_protocol cpu_ll = {"LL", CPU_LL, DATA, WIRE, transfer};

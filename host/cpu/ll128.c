@@ -9,8 +9,8 @@
 enum { DATA = 120, WIRE = 128, SIGNATURE_BITS = 16 };
 
 /* Of 48 bits, a step never comes round again. */
-static uint64_t flag_of(uint64_t step, uint32_t signature) {
-  return (step + 1) << SIGNATURE_BITS | signature >> (32 - SIGNATURE_BITS);
+static uint64_t flag_of(const struct cpu_connection *c, uint32_t signature) {
+  return (c->step + 1) << SIGNATURE_BITS | signature >> (32 - SIGNATURE_BITS);
 }
 
 static uint64_t *flag_in(const char *line) {

@@ -99,75 +99,55 @@ static void gather_chunk(const struct pat *t) {
   }
 }
 
-/* What this rank adds to the sum of the tree at `offset`: its input, until something has
-   been added to that. */
-static const char *addend(const struct pat *t, int offset, bool *is_input) {
-  bool has_sum = offset % 2 == 0 && offset + 1 < t->n;
-  *is_input = !has_sum;
-  if (!has_sum) return block_in(t, t->op->send, offset);
+static char *sum_in(const struct pat *t, int offset) {
   return t->sums + (size_t)(offset / 2) * t->bytes;
+}
+
+/* What goes up the tree at `offset`: a leaf's input, or the sum so far. */
+static const char *addend(const struct pat *t, int offset) {
+  bool is_leaf = offset % 2 == 1 || offset + 1 == t->n;
+  return is_leaf ? block_in(t, t->op->send, offset) : sum_in(t, offset);
 }
 
 static void send_sums(const struct pat *t, int offset, int stride, int blocks) {
-  bool is_input;
-  const char *from = addend(t, offset, &is_input);
   declare(t, offset, stride, blocks, false);
   if (blocks == 1) {
-    cpu_move(t->p,
-             &(struct cpu_chunk){
-               .src = from, .count = t->count, .send = true, .partial = !is_input});
+    cpu_send(t->p, addend(t, offset), t->count);
     return;
   }
   for (int i = 0; i < blocks; i++) {
-    from = addend(t, offset + i * stride, &is_input);
-    struct cpu_operands what = {
-      {from}, {t->outgoing + (size_t)i * t->bytes}, 1, 1, .pre = is_input};
-    cpu_redop_apply(t->p->redop, &what, t->count, t->p->element);
+    const char *from = addend(t, offset + i * stride);
+    memcpy(t->outgoing + (size_t)i * t->bytes, from, t->bytes);
   }
-  cpu_move(t->p,
-           &(struct cpu_chunk){.src = t->outgoing,
-                               .count = (size_t)blocks * t->count,
-                               .send = true,
-                               .partial = true});
+  cpu_send(t->p, t->outgoing, (size_t)blocks * t->count);
 }
 
-/* Where the sum of the tree at `offset` is kept, and whether it is complete now. */
-static char *sum_in(const struct pat *t, int offset, int distance, bool *is_final) {
-  *is_final = offset == 0 && 2 * distance >= t->n;
-  if (*is_final) return (char *)t->op->recv + t->at * t->p->element;
-  return t->sums + (size_t)(offset / 2) * t->bytes;
-}
-
-static const char *addend_at(const struct pat *t, int offset, int distance,
-                             bool *is_input) {
-  *is_input = distance == 1;
-  return *is_input ? block_in(t, t->op->send, offset) : addend(t, offset, is_input);
+/* The near ranks come first: to the input, then to the sum so far. The last sum of this
+   rank's own block is the result. */
+static void receive_sum(const struct pat *t, int offset, int distance, const char *came) {
+  bool is_final = offset == 0 && 2 * distance >= t->n;
+  const char *own = distance == 1 ? block_in(t, t->op->send, offset) : sum_in(t, offset);
+  char *result = (char *)t->op->recv + t->at * t->p->element;
+  char *sum = is_final ? result : sum_in(t, offset);
+  if (!came) {
+    cpu_recv_reduce_copy(t->p, own, sum, t->count);
+    return;
+  }
+  struct cpu_operands what = {{own, came}, {sum}, 2, 1};
+  cpu_redop_apply(t->p->redop, &what, t->count, t->p->element);
+  t->p->stats.bytes_reduced += t->bytes;
 }
 
 static void receive_sums(const struct pat *t, int offset, int distance, int blocks) {
-  bool is_input, is_final;
   declare(t, offset, 2 * distance, blocks, true);
   if (blocks == 1) {
-    const char *own = addend_at(t, offset, distance, &is_input);
-    char *sum = sum_in(t, offset, distance, &is_final);
-    cpu_move(t->p,
-             &(struct cpu_chunk){
-               own, sum, t->count, .recv = true, .post = is_final, .partial = !is_input});
+    receive_sum(t, offset, distance, NULL);
     return;
   }
   cpu_recv(t->p, t->incoming, (size_t)blocks * t->count);
   for (int i = 0; i < blocks && !t->p->rc; i++) {
-    int place = offset + 2 * distance * i;
-    const char *own = addend_at(t, place, distance, &is_input);
-    char *sum = sum_in(t, place, distance, &is_final);
-    struct cpu_operands what = {{own, t->incoming + (size_t)i * t->bytes},
-                                {sum},
-                                2,
-                                1,
-                                .pre = is_input,
-                                .post = is_final};
-    cpu_redop_apply(t->p->redop, &what, t->count, t->p->element);
-    t->p->stats.bytes_reduced += t->bytes;
+    const char *came = t->incoming + (size_t)i * t->bytes;
+    receive_sum(t, offset + 2 * distance * i, distance, came);
   }
 }
 
@@ -215,8 +195,13 @@ static void all_gather(struct cpu_primitives *p, const struct cpu_op *op,
   run(p, op, part, gather_chunk);
 }
 
+/* Operators that scale an input or a sum do not come here, as in NCCL (select.c). */
 static void reduce_scatter(struct cpu_primitives *p, const struct cpu_op *op,
                            struct cpu_part part) {
+  if (op->redop.pre_multiply || op->redop.post_divide) {
+    p->rc = cpu_fail(ncclInternalError, "PAT cannot scale");
+    return;
+  }
   run(p, op, part, scatter_chunk);
 }
 

@@ -18,7 +18,6 @@ struct cpu_chunk {
   size_t count;    /* elements; nothing happens if it is 0 */
   bool recv, send; /* which connections take part */
   bool post;       /* the result is final */
-  bool partial;    /* src is a sum already, not this rank's input */
 };
 
 struct cpu_protocol {
@@ -74,9 +73,6 @@ void cpu_recv_reduce_copy(struct cpu_primitives *p, const void *src, void *dst,
                           size_t count);
 void cpu_recv_reduce_copy_send(struct cpu_primitives *p, const void *src, void *dst,
                                size_t count);
-
-/* The verb for which there is no word. */
-void cpu_move(struct cpu_primitives *p, const struct cpu_chunk *chunk);
 
 /* For protocols: awaits the slice that `c` receives, or false with p->rc set. */
 bool cpu_await(struct cpu_primitives *p, struct cpu_connection *c,

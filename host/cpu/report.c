@@ -104,10 +104,11 @@ static void report_pattern(ncclComm_t c, int pattern, int algorithm) {
     char line[1024];
     size_t length = (size_t)snprintf(line, sizeof line, "%2d :", channel);
     for (int r = 0; r < c->nranks && length < sizeof line; r++) {
+      const int rank = cpu_ring_rank(c->nranks, channel, r);
       length += (size_t)snprintf(line + length,
                                  sizeof line - length,
                                  " GPU/0-%lx",
-                                 bus_id(c->segment->ranks[r].device));
+                                 bus_id(c->segment->ranks[rank].device));
     }
     cpu_log(CPU_LOG_GRAPH, "%s", line);
   }
@@ -148,25 +149,33 @@ static void report_orders(ncclComm_t c) {
     int length =
       snprintf(line, sizeof line, "Channel %02d/%02d :", channel, c->model.channels);
     for (int r = 0; r < c->nranks && length < MOST; r++) {
-      length += snprintf(line + length, sizeof line - (size_t)length, " %*d", width, r);
+      const int rank = cpu_ring_rank(c->nranks, channel, r);
+      length += snprintf(line + length, sizeof line - (size_t)length, " %*d", width, rank);
     }
     if (length >= MOST) strcpy(line + MOST - 3, "...");
     cpu_log(CPU_LOG_INIT, "%s", line);
   }
 }
 
+/* The neighbour `distance` places on in a channel's ring. */
+static int find_neighbour(ncclComm_t c, int channel, int distance) {
+  int place = 0;
+  while (cpu_ring_rank(c->nranks, channel, place) != c->rank) place++;
+  return cpu_ring_rank(c->nranks, channel, place + distance);
+}
+
 static void report_rings(ncclComm_t c) {
-  const int n = c->nranks, next = (c->rank + 1) % n;
   const struct cpu_rank *ranks = c->segment->ranks;
   for (int channel = 0; channel < c->model.channels; channel++) {
     cpu_log(CPU_LOG_GRAPH,
             "Ring %02d : %d -> %d -> %d",
             channel,
-            (c->rank + n - 1) % n,
+            find_neighbour(c, channel, -1),
             c->rank,
-            next);
+            find_neighbour(c, channel, 1));
   }
-  for (int channel = 0; channel < c->model.channels && n > 1; channel++) {
+  for (int channel = 0; channel < c->model.channels && c->nranks > 1; channel++) {
+    const int next = find_neighbour(c, channel, 1);
     cpu_log(CPU_LOG_INIT | CPU_LOG_SHM,
             "Channel %02d : %d[%d] -> %d[%d] via SHM/direct/direct",
             channel,

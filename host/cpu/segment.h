@@ -55,7 +55,6 @@ struct cpu_link {
   uint32_t bytes[CPU_STEPS];                      /* in each slot, with CPU_LINK_LAST */
   uint16_t marks[CPU_STEPS];                      /* of the operation that filled it */
   _Alignas(CPU_LINE) _Atomic uint64_t head;       /* slots emptied; the receiver's */
-  _Alignas(CPU_LINE) uint64_t cleaned[CPU_STEPS]; /* the sender's note for LL (ll.c) */
 };
 
 /* In cpu_link.bytes of a send's slots: the message ends here. */

@@ -5,7 +5,7 @@
 
 static void transfer(struct cpu_primitives *p, const struct cpu_chunk *slice) {
   size_t bytes = slice->count * p->element;
-  struct cpu_operands what = {.pre = slice->src && !slice->partial, .post = slice->post};
+  struct cpu_operands what = {.pre = slice->src != NULL, .post = slice->post};
   if (slice->src) what.src[what.nsrc++] = slice->src;
   if (slice->dst) what.dst[what.ndst++] = slice->dst;
   for (int i = 0; slice->recv && i < p->nrecv; i++) {

@@ -1,6 +1,8 @@
 /* Every collective of the CPU backend against a serial reference: all types, operators,
-   algorithms, numbers of ranks and odd sizes. With "processes" as argument the ranks are
+   numbers of ranks and odd sizes, with the algorithm, protocol and number of channels that
+   are named. test_cpu_coll ALGORITHM PROTOCOL CHANNELS [processes]: there the ranks are
    forked, else they are threads, which ThreadSanitizer can watch. */
+#include "host/cpu/algorithm.h"
 #include "tests/host/cpu_cases.h"
 
 #include <setjmp.h>
@@ -12,11 +14,19 @@
 #include <cmocka.h>
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
-#define RANKS 8
 #define ROOM ((size_t)600 << 10) /* cases that need more are left out */
 
+/* Sanitizers are slow: fewer of the sizes and numbers of ranks, but of all kinds. */
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+static const int ranks[] = {1, 2, 3, 5, 8};
+#define STRIDE 3
+#else
+static const int ranks[] = {1, 2, 3, 4, 5, 6, 7, 8};
+#define STRIDE 1
+#endif
+
 static bool forked;
-static const char *algorithm; /* NCCL_ALGO */
+static const struct cpu_algorithm *algorithm;
 
 static void run_ranks(int count, rank_function *fn, void *argument) {
   if (forked)
@@ -25,10 +35,27 @@ static void run_ranks(int count, rank_function *fn, void *argument) {
     ranks_as_threads(count, fn, argument);
 }
 
+/* What is composed of sends and receives is run beside one algorithm. */
+static bool is_able(enum function f) {
+  switch (f) {
+    case ALL_REDUCE: return algorithm->run[CPU_ALL_REDUCE];
+    case REDUCE: return algorithm->run[CPU_REDUCE];
+    case BROADCAST: return algorithm->run[CPU_BROADCAST];
+    case ALL_GATHER: return algorithm->run[CPU_ALL_GATHER];
+    case REDUCE_SCATTER: return algorithm->run[CPU_REDUCE_SCATTER];
+    default: return algorithm == &cpu_ring;
+  }
+}
+
+/* Like NCCL, the selection keeps these away from PAT. */
+static bool is_barred(const struct cpu_case *c) {
+  bool scales = c->op == ncclAvg || c->op == DOUBLED_SUM;
+  return algorithm == &cpu_pat && c->function == REDUCE_SCATTER && scales;
+}
+
 static bool is_wanted(const struct rank *r, const struct cpu_case *c,
                       const struct buffers *b) {
-  bool able = c->function == ALL_REDUCE || strcmp(algorithm, "Tree") != 0;
-  return able && case_bytes(c, r->count) <= b->bytes;
+  return is_able(c->function) && !is_barred(c) && case_bytes(c, r->count) <= b->bytes;
 }
 
 static void run_case(struct rank *r, struct cpu_case c, const struct buffers *b) {
@@ -62,11 +89,14 @@ static void all_types(struct rank *r, const struct buffers *b) {
   }
 }
 
-/* Around one slice (4 KiB), one slot (64 KiB), all slots of a connection (512 KiB). */
+/* Around lines (4, 120 bytes), one block of them (3840), one slice (4 KiB), one slot (LL
+   16 KiB, LL128 30 KiB, Simple 64 KiB) and all slots of a connection. */
 static void all_counts(struct rank *r, const struct buffers *b) {
-  static const size_t counts[] = {
-    0, 2, 17, 1023, 1024, 1025, 4099, 16383, 16384, 16385, 131071, 131072, 131073};
-  for (size_t n = 0; n < COUNT(counts); n++) {
+  static const size_t counts[] = {0,     1,     2,     17,    29,     30,     31,
+                                  959,   960,   961,   1023,  1024,   1025,   4095,
+                                  4096,  4097,  4099,  7679,  7680,   7681,   16383,
+                                  16384, 16385, 32771, 65537, 131071, 131072, 131073};
+  for (size_t n = 0; n < COUNT(counts); n += STRIDE) {
     for (enum function f = 0; f < FUNCTIONS && !*r->failure; f++) {
       run_both_ways(r, make_case(r, f, ncclFloat32, ncclSum, counts[n]), b);
       run_both_ways(r, make_case(r, f, ncclUint8, ncclMax, counts[n]), b);
@@ -84,26 +114,31 @@ static void sweep(struct rank *r) {
 }
 
 static void test_ranks(void **state) {
-  const int *ranks = *state;
-  run_ranks(*ranks, sweep, NULL);
+  run_ranks(*(const int *)*state, sweep, NULL);
 }
 
 int main(int argc, char **argv) {
-  static const char *const algorithms[] = {"Ring", "Tree"};
-  static int ranks[RANKS];
-  static char names[RANKS][32];
-  struct CMUnitTest tests[RANKS];
-  int failures = 0;
-  forked = argc > 1 && strcmp(argv[1], "processes") == 0;
-  for (int i = 0; i < RANKS; i++) {
-    ranks[i] = i + 1;
-    snprintf(names[i], sizeof names[i], "%d %s", i + 1, forked ? "processes" : "threads");
-    tests[i] = (struct CMUnitTest){names[i], test_ranks, NULL, NULL, &ranks[i]};
+  static char names[COUNT(ranks)][32];
+  struct CMUnitTest tests[COUNT(ranks)];
+  if (argc < 4) {
+    fprintf(stderr, "usage: %s ALGORITHM PROTOCOL CHANNELS [processes]\n", argv[0]);
+    return 2;
   }
-  for (size_t a = 0; a < COUNT(algorithms); a++) {
-    algorithm = algorithms[a];
-    setenv("NCCL_ALGO", algorithm, 1);
-    failures += cmocka_run_group_tests_name(algorithm, tests, NULL, NULL);
+  for (int i = 0; i < CPU_ALGORITHMS; i++) {
+    const struct cpu_algorithm *a = cpu_algorithms[i];
+    if (a && strcmp(a->name, argv[1]) == 0) algorithm = a;
   }
-  return failures;
+  if (!algorithm) return 2;
+  forked = argc > 4 && strcmp(argv[4], "processes") == 0;
+  setenv("NCCL_ALGO", argv[1], 1);
+  setenv("NCCL_PROTO", argv[2], 1);
+  setenv("NCCL_MIN_NCHANNELS", argv[3], 1);
+  setenv("NCCL_MAX_NCHANNELS", argv[3], 1);
+  setenv("NCLUA_CPU_THREADS", "2", 1);
+  for (size_t i = 0; i < COUNT(ranks); i++) {
+    snprintf(
+      names[i], sizeof names[i], "%d %s", ranks[i], forked ? "processes" : "threads");
+    tests[i] = (struct CMUnitTest){names[i], test_ranks, NULL, NULL, (void *)&ranks[i]};
+  }
+  return cmocka_run_group_tests_name(argv[1], tests, NULL, NULL);
 }
