@@ -5,6 +5,7 @@
 #include "host/cpu/log.h"
 #include "host/cpu/order.h"
 #include "host/cpu/report.h"
+#include "host/cpu/select.h"
 #include "host/cpu/steps.h"
 #include "host/cpu/unique_id.h"
 #include "host/cpu/wait.h"
@@ -41,6 +42,7 @@ static void free_comm(ncclComm_t comm) {
   cpu_tuner_stop(&comm->tuner);
   cpu_registered_free(&comm->registered);
   free(comm->redops.list);
+  free(comm->recent);
   free(comm);
 }
 
@@ -77,6 +79,7 @@ static ncclResult_t set_up(ncclComm_t c, const struct cpu_job *job) {
   }
   rc = tell_others(c, make_model(c));
   if (rc) return rc;
+  c->recent = cpu_select_recent();
   cpu_report_graphs(c);
   cpu_report_model(c);
   return ncclSuccess;

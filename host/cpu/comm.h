@@ -32,8 +32,9 @@ struct ncclComm {
   struct cpu_model model;
   struct cpu_tuner tuner;
   struct cpu_registered registered;
-  unsigned splits;         /* how often split was called: the same on all ranks */
-  struct coll_choice last; /* of a collective */
+  unsigned splits;           /* how often split was called: the same on all ranks */
+  struct coll_choice last;   /* of a collective */
+  struct cpu_recent *recent; /* choices that were made (select.c) */
   bool finalized;
   _Atomic uint64_t op_count; /* calls so far */
 

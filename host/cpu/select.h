@@ -7,6 +7,10 @@
 
 #include "host/cpu/enqueue.h"
 
+/* For a new communicator: room for the choices that are likely to come again. NULL if there
+   is no memory, which costs time only. Freed with free(). */
+struct cpu_recent *cpu_select_recent(void);
+
 /* Chooses for all collectives among a group's calls, of whatever communicators. */
 ncclResult_t cpu_select(struct cpu_call *calls, size_t count);
 

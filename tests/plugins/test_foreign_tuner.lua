@@ -31,16 +31,20 @@ end
 
 local EPILOGUE = "\nfor _, comm in ipairs(comms) do comm:close() end\n"
 
-local function run(plugin, wish, code)
+local function start(code, plugin, wish, more)
   local env = {
     NCCL_DEBUG = "INFO", NCCL_DEBUG_SUBSYS = "INIT,ENV,TUNING",
     NCLUA_CPU_CONSTANTS = "none",
     FOREIGN_TUNER = wish, NCCL_TUNER_PLUGIN = plugin, LD_LIBRARY_PATH = FOLDER,
   }
-  local result = assert(process.run({ os.getenv("NCLUA"), "-e",
-    PROLOGUE .. (code or "reduce()") .. EPILOGUE },
+  for name, value in pairs(more or {}) do env[name] = value end
+  local result = assert(process.run({ os.getenv("NCLUA"), "-e", code },
     { env = env, unset = { "NCCL_*" }, timeout_s = 60 }))
   return "\n" .. result.stdout, result
+end
+
+local function run(plugin, wish, code, more)
+  return start(PROLOGUE .. (code or "reduce()") .. EPILOGUE, plugin, wish, more)
 end
 
 local function escape(path) return (path:gsub("%p", "%%%0")) end
@@ -110,6 +114,80 @@ function TestForeignTuner.test_what_a_plugin_is_asked()
     "foreign: asked func 2 bytes 4096 ops 1 reg 0 channels 0 dead %d+\n",
     "AllGather: 2048 Bytes %-> Algo RING",
   })
+end
+
+-- Operations of a group are asked for as one if they are of a kind and less than four times
+-- the smallest; the operations of the whole group count, over channels.
+function TestForeignTuner.test_groups_are_asked_for_as_nccl_aggregates()
+  local text = run("foreign5", nil, [[
+    local big = {}
+    for i, comm in ipairs(comms) do
+      cuda.set_device(comm.device)
+      big[i] = assert(cuda.buffer("f32", 4096)):fill(1)
+    end
+    nccl.group(function()
+      for i, comm in ipairs(comms) do
+        comm:all_reduce(big[i], big[i], "max")
+        comm:all_reduce(send[i], send[i], "sum")
+        comm:all_reduce(send[i]:slice(1, 300), recv[i]:slice(1, 300), "sum")
+        comm:all_reduce(big[i], big[i], "sum")
+      end
+    end)
+    for _, comm in ipairs(comms) do
+      cuda.set_device(comm.device)
+      cuda.synchronize()
+    end
+  ]])
+  local asked = {}
+  for bytes, ops in text:gmatch("foreign: asked func 4 bytes (%d+) ops (%d+)") do
+    asked[#asked + 1] = bytes .. "/" .. ops
+  end
+  -- 1200 + 4096 together, 16384 alone, and the maximum apart; on two communicators.
+  table.sort(asked)
+  luaunit.assertEquals(table.concat(asked, " "),
+    "16384/4 16384/4 16384/4 16384/4 5296/4 5296/4")
+end
+
+local CAPTURE = [[
+local ranks = require("nclua.ranks")
+assert(ranks.run({ n = 2, fn = function(rank)
+  local cuda = require("nclua.cuda")
+  local comm <close> = rank:comm()
+  local stream <close> = assert(cuda.stream())
+  local x <close> = assert(cuda.buffer("f32", 8)):fill(1)
+  local graph <close> = assert(stream:capture(function()
+    comm:all_reduce(x, x, "sum", stream)
+  end))
+  graph:launch(stream)
+  stream:sync()
+  assert(x:compare(2) == 0)
+end }))
+]]
+
+function TestForeignTuner.test_captured_calls_count_as_registered()
+  check(start(CAPTURE, "foreign5"), { "foreign: asked func 4 bytes 32 ops 1 reg 1 " })
+  check(start(CAPTURE, "foreign5", nil, { NCCL_GRAPH_REGISTER = "0" }), {
+    "foreign: asked func 4 bytes 32 ops 1 reg 0 " })
+end
+
+-- 0 channels keeps the model's; another number is taken up to the communicator's.
+function TestForeignTuner.test_channels()
+  local function high(wish, channels)
+    local text = run("foreign5", wish, [[
+      nccl.group(function()
+        for i, comm in ipairs(comms) do
+          cuda.set_device(comm.device)
+          send[i] = assert(cuda.buffer("u8", 16 << 20)):fill(1)
+          comm:all_reduce(send[i], send[i], "max")
+        end
+      end)
+    ]], { NCCL_MIN_NCHANNELS = channels })
+    return tonumber(text:match("16777216 Bytes %-> Algo %u+ proto SIMPLE channel"
+      .. "{Lo%.%.Hi}={0%.%.(%d+)}"))
+  end
+  luaunit.assertEquals(high("tree", 4), 3)
+  luaunit.assertEquals(high("channels", 4), 1)
+  luaunit.assertEquals(high("channels", 1), 0)
 end
 
 function TestForeignTuner.test_search_order()
