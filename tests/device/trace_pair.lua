@@ -1,5 +1,5 @@
---- What tracing costs: 160 AllReduces back to back, traced and not in turns, in one process a
---- GPU: nclua trace_pair.lua [BLOCKS [CYCLES]]. Prints a row a case: CSV of case, bytes,
+--- What tracing costs: 160 AllReduces back to back, traced and not in turns, in one process
+--- a GPU: nclua trace_pair.lua [BLOCKS [CYCLES]]. Prints a row a case: CSV of case, bytes,
 --- medians of the slowest rank with and without, and the ratio in percent.
 local ranks = require("nclua.ranks")
 local stats = require("nclua.stats")
