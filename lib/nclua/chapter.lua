@@ -19,7 +19,9 @@ local summary = require("nclua.summary")
 ---@field experiment string folder below ROOT/logs
 ---@field title string
 ---@field sections section[]
----@field options options.row[] its own; those of every chapter are added
+---@field options options.row[] its own; those of every chapter are added, unless it has its
+---own of the same name
+---@field without? string[] options of every chapter that this one has no use for
 ---@field defaults? table<string, string|number> of options that every chapter has
 ---@field largest? table<string, integer> by backend, for --largest auto
 ---@field summary_file? string where all sections' statistics go, if not to summary.csv
@@ -28,6 +30,8 @@ local summary = require("nclua.summary")
 
 ---@class chapter: chapter.spec
 ---@field measure fun(run: run, opt: table) set by the script
+---@field check? fun(opt: table): string? set by the script: what is wrong with the options
+---taken together
 ---@field conclude? fun(run: run, opt: table) set by the script: makes more tables when
 ---those of the sections are there
 ---@field report? fun(run: run) set by the script: what is printed instead of summary.md
@@ -37,6 +41,7 @@ local methods = {}
 methods.__index = methods
 
 local EXIT_FAILURE, EXIT_USAGE = 1, 2
+local EXIT_INTERRUPTED = 130 -- as a shell says it of Ctrl-C
 
 local function common_options(sections, defaults)
   local names = { "all" }
@@ -69,8 +74,12 @@ function chapter.new(spec)
   for key, value in pairs(spec) do one[key] = value end
   one.source = source.of(2)
   one.rows = table.move(spec.options, 1, #spec.options, 1, {})
-  local common = common_options(spec.sections, spec.defaults or {})
-  table.move(common, 1, #common, #one.rows + 1, one.rows)
+  local is_known = {}
+  for _, row in ipairs(spec.options) do is_known[row[1]] = true end
+  for _, name in ipairs(spec.without or {}) do is_known[name] = true end
+  for _, row in ipairs(common_options(spec.sections, spec.defaults or {})) do
+    if not is_known[row[1]] then one.rows[#one.rows + 1] = row end
+  end
   return one
 end
 
@@ -84,6 +93,13 @@ local function make_do_with_less(rows, parsed)
       parsed.texts[i][2] = tostring(row.oversubscribed)
     end
   end
+end
+
+-- What only the chapter can see, once the backend is chosen.
+local function refusal(self, opt)
+  if not self.check then return end
+  if opt.backend ~= "auto" then cuda.backend(opt.backend) end
+  return self.check(opt)
 end
 
 -- Options whose default depends on the backend, once that is known.
@@ -109,7 +125,8 @@ local function new_run(self, parsed)
   return run.new({
     chapter = self, id = opt.run_id, opt = opt, texts = parsed.texts,
     backend = cuda.backend(), command_line = environment.command_line(),
-    folder = ("%s/logs/%s/%s"):format(opt.root, self.experiment, opt.run_id),
+    folder = opt.resume and opt.resume ~= "" and opt.resume
+      or ("%s/logs/%s/%s"):format(opt.root, self.experiment, opt.run_id),
   })
 end
 
@@ -137,6 +154,7 @@ local function complete(self)
   self:write("summary.md", summary.encode(self))
   self.finished_utc = os.date("!%Y-%m-%dT%H:%M:%SZ")
   results.write(self)
+  if self.interrupted then return end
   self:write(manifest.FILE, manifest.encode(self:manifest(), self.commands))
 end
 
@@ -173,6 +191,7 @@ local function measure_and_complete(self, parsed, started)
     io.write(summary.encode(done), "run_dir=", done.folder, "\n")
   end
   if done.failure then error(done.failure, 0) end
+  if done.interrupted then error(done.interrupted, 0) end
 end
 
 -- Details first; the last line says what failed and where the evidence is.
@@ -195,12 +214,18 @@ function methods:main(args)
     print(parsed.help)
     return
   end
+  message = refusal(self, parsed.values)
+  if message then
+    say(self, message .. " (try --help)")
+    os.exit(EXIT_USAGE)
+  end
   local started = {}
   local handler = parsed.values.traceback and debug.traceback or tostring
   local ok, why = xpcall(measure_and_complete, handler, self, parsed, started)
   if ok then return end
+  local is_interrupted = started.run and started.run.interrupted
   say(self, why, started.run and started.run.folder)
-  os.exit(EXIT_FAILURE)
+  os.exit(is_interrupted and EXIT_INTERRUPTED or EXIT_FAILURE)
 end
 
 return chapter

@@ -45,6 +45,11 @@ local function memory()
   return kib and size.format(kib << 10) or "unknown"
 end
 
+---@return integer
+function environment.process_id()
+  return math.tointeger(files.read("/proc/self/stat"):match("^%d+"))
+end
+
 ---How this process was started.
 ---@return string
 function environment.command_line()

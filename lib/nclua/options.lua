@@ -19,6 +19,7 @@ local size = require("nclua.size")
 ---@field choices? string[] the words allowed
 ---@field positional? "+"|"*"|"?" no option but arguments: at least one, any number, at most
 ---one; the value is a list
+---@field alias? string more names, as they are written: "-b --min_bytes"
 
 ---@class options.result
 ---@field values table<string, any> by name; a list kind is a table
@@ -91,6 +92,11 @@ local function flag_of(name)
   return "--" .. name:gsub("_", "-")
 end
 
+-- argparse takes the first long name as the key: --run-id gives run_id.
+local function names_of(row)
+  return row.alias and flag_of(row[1]) .. " " .. row.alias or flag_of(row[1])
+end
+
 local function add(parser, row)
   local name, default, help = row[1], row[2], row[3]
   if row.positional then
@@ -98,11 +104,11 @@ local function add(parser, row)
     return
   end
   if default == false then
-    parser:flag(flag_of(name), help)
+    parser:flag(names_of(row), help):target(name)
     return
   end
   if default ~= "" then help = ("%s (default: %s)"):format(help, default) end
-  parser:option(flag_of(name), help):argname("<" .. name .. ">")
+  parser:option(names_of(row), help):argname("<" .. name .. ">"):target(name)
 end
 
 local function new_parser(name, description, rows)
@@ -136,6 +142,23 @@ local function value_of(row, given)
   return value, text
 end
 
+-- argparse takes a negative number for an option: "-r -1" becomes "-r-1".
+local function join_negatives(rows, args)
+  local takes_value, joined = {}, {}
+  for _, row in ipairs(rows) do
+    for name in names_of(row):gmatch("%S+") do takes_value[name] = row[2] ~= false end
+  end
+  for _, word in ipairs(args) do
+    local last = joined[#joined]
+    if last and takes_value[last] and word:find("^%-%.?%d") then
+      joined[#joined] = (last:find("^%-%-") and "%s=%s" or "%s%s"):format(last, word)
+    else
+      joined[#joined + 1] = word
+    end
+  end
+  return joined
+end
+
 ---@param name string the program, for the usage line
 ---@param description string
 ---@param rows options.row[]
@@ -145,7 +168,7 @@ end
 ---@return string? code "EUSAGE"
 function options.parse(name, description, rows, args)
   local parser = new_parser(name, description, rows)
-  local ok, given = parser:pparse(args)
+  local ok, given = parser:pparse(join_negatives(rows, args))
   if not ok then return nil, (given:gsub("\n", ". ")), "EUSAGE" end
   local result = { values = {}, texts = {}, given = {} }
   if given.help then

@@ -55,7 +55,7 @@ local function measurements(run, section, failed)
     local key = table.concat({ section.name, raw.requested_world_size, case, raw.rank,
       raw.cycle }, "\0")
     for _, metric in ipairs(metrics) do
-      if type(raw[metric]) ~= "string" then
+      if raw[metric] ~= nil and type(raw[metric]) ~= "string" then
         rows[#rows + 1] = {
           section = section.name, world_size = raw.world_size, case_name = case,
           metric = metric, cycle = raw.cycle, rank = raw.rank, value = raw[metric],

@@ -9,6 +9,7 @@ local csv = require("nclua.csv")
 local inventory = require("nclua.inventory")
 local environment = require("nclua.environment")
 local files = require("nclua.files")
+local manifest = require("nclua.manifest")
 local process = require("nclua.process")
 local ranks = require("nclua.ranks")
 local worlds = require("nclua.worlds")
@@ -28,6 +29,8 @@ local worlds = require("nclua.worlds")
 ---@field tables table<string, table[]> summary rows by section
 ---@field summary table[] rows of summary.csv
 ---@field failure? string see `run:fail`
+---@field interrupted? string why it ended early, with what there was: then there is no
+---manifest
 ---@field parts { [1]: string, [2]: string }[] title and text, for summary.md
 local methods = {}
 methods.__index = methods
@@ -51,7 +54,12 @@ function run.new(fields)
     one:note(("a world of %d ranks, made by %s"):format(launcher.count, launcher.launcher))
   end
   if not one.is_leader then return one end
-  check(not files.exists(one.folder), one.folder .. " exists: choose another --run-id")
+  if one.opt.resume == one.folder then
+    check(files.exists(one.folder), one.folder .. ": no such run")
+    check(not files.exists(one:path(manifest.FILE)), one.folder .. " is complete")
+  else
+    check(not files.exists(one.folder), one.folder .. " exists: choose another --run-id")
+  end
   for _, below in ipairs({ "raw/results", "raw/nccl", "artifacts" }) do
     check(files.make_folder(one:path(below)))
   end
