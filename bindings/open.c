@@ -11,6 +11,7 @@ static const luaL_Reg modules[] = {
   {"lfs", open_lfs},
   {"nclua.cpu", luaopen_nclua_cpu},
   {"nclua.cuda", luaopen_nclua_cuda},
+  {"nclua.elements", luaopen_nclua_elements},
   {"nclua.embedded", luaopen_nclua_embedded},
   {"nclua.gzip", luaopen_nclua_gzip},
   {"nclua.hash", luaopen_nclua_hash},

@@ -13,6 +13,7 @@ int open_lfs(lua_State *L);
 int luaopen_nclua_cpu(lua_State *L);
 int luaopen_nclua_sqlite(lua_State *L);
 int luaopen_nclua_stats(lua_State *L);
+int luaopen_nclua_elements(lua_State *L);
 int luaopen_nclua_embedded(lua_State *L);
 int luaopen_nclua_gzip(lua_State *L);
 int luaopen_nclua_hash(lua_State *L);
