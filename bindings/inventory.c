@@ -2,6 +2,7 @@
 #include "bindings/bind.h"
 #include "bindings/open.h"
 #include "host/backend.h"
+#include "host/needs.h"
 #include "host/version.h"
 
 #include <string.h>
@@ -70,10 +71,19 @@ static int inventory_version(lua_State *L) {
   return 1;
 }
 
+/* inventory.needs(version) */
+static int inventory_needs(lua_State *L) {
+  struct err e;
+  if (needs_version(luaL_checkstring(L, 1), &e)) return bind_fail(L, &e);
+  lua_pushboolean(L, 1);
+  return 1;
+}
+
 static const luaL_Reg functions[] = {
   {"backend", inventory_backend},
   {"gpus", inventory_gpus},
   {"libraries", inventory_libraries},
+  {"needs", inventory_needs},
   {"version", inventory_version},
   {NULL, NULL},
 };

@@ -2,6 +2,7 @@
 
 #include "host/embed.h"
 #include "host/interrupt.h"
+#include "host/needs.h"
 #include "host/state.h"
 
 #include <lauxlib.h>
@@ -136,6 +137,14 @@ static void prepend_folder(lua_State *L, const char *script) {
   lua_pop(L, 1);
 }
 
+/* Nearly right names are told. */
+static int refuse(lua_State *L, const char *name) {
+  if (state_load_embedded(L, "nclua.unknown") || lua_pcall(L, 0, 1, 0)) return LUA_ERRRUN;
+  lua_pushstring(L, name);
+  const int rc = lua_pcall(L, 1, 1, 0);
+  return rc ? rc : LUA_ERRFILE;
+}
+
 static int load_named(lua_State *L, const char *name) {
   static const char *const prefixes[] = {"chapter:", "nclua.cli."};
   for (int i = 0; i < 2; i++) {
@@ -143,13 +152,17 @@ static int load_named(lua_State *L, const char *name) {
     if (embed_find(embedded)) return state_load_embedded(L, embedded);
     lua_pop(L, 1);
   }
-  lua_pushfstring(L, "cannot open '%s': no such file, chapter or command", name);
-  return LUA_ERRFILE;
+  return refuse(L, name);
 }
 
 static int load_script(lua_State *L, const char *name, bool from_stdin) {
   if (from_stdin) return luaL_loadfilex(L, NULL, "t");
   if (!is_file(name)) return load_named(L, name);
+  struct err e;
+  if (needs_check(name, &e)) {
+    lua_pushfstring(L, "%s: %s", name, e.text);
+    return LUA_ERRFILE;
+  }
   prepend_folder(L, name);
   return luaL_loadfilex(L, name, "t"); /* crafted bytecode can crash the host */
 }

@@ -31,6 +31,13 @@ function inventory.gpus(timeout_s) end
 ---@return integer devices
 function inventory.backend() end
 
+---Whether this nclua is of a version or newer.
+---@param version string "0.1" or "0.1.2"
+---@return true? ok
+---@return string? message "needs nclua 9.0 or newer; this is 0.1.0"
+---@return string? code "EVERSION", or "EINVAL" for what is no version
+function inventory.needs(version) end
+
 ---@return string version nclua's own
 function inventory.version() end
 

@@ -5,6 +5,7 @@ local chapter = {}
 local cuda = require("nclua.cuda")
 local environment = require("nclua.environment")
 local hash = require("nclua.hash")
+local inventory = require("nclua.inventory")
 local manifest = require("nclua.manifest")
 local measure = require("nclua.measure")
 local options = require("nclua.options")
@@ -16,6 +17,7 @@ local summary = require("nclua.summary")
 
 ---@class chapter.spec
 ---@field name string of the command
+---@field needs? string "0.1": the oldest nclua that can run it
 ---@field experiment string folder below ROOT/logs
 ---@field title string
 ---@field sections section[]
@@ -70,6 +72,10 @@ end
 ---@param spec chapter.spec
 ---@return chapter
 function chapter.new(spec)
+  if spec.needs then
+    local ok, message = inventory.needs(spec.needs)
+    if not ok then error(("%s: %s"):format(spec.name, message), 0) end
+  end
   local one = setmetatable({ boundary = {}, remarks = {} }, methods)
   for key, value in pairs(spec) do one[key] = value end
   one.source = source.of(2)
