@@ -1,4 +1,4 @@
---- Programs on the PATH.
+--- Programs: on the PATH, and this one.
 local lfs = require("lfs")
 
 local programs = {}
@@ -19,6 +19,12 @@ function programs.find(name, path)
       return file
     end
   end
+end
+
+--- This program's own file, to start it again.
+---@return string
+function programs.own()
+  return assert(lfs.symlinkattributes("/proc/self/exe", "target"))
 end
 
 return programs

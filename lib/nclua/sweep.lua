@@ -80,24 +80,30 @@ local function steered_by(rank)
   return is_alone(rank.opt) and "environment" or "live"
 end
 
-local function enqueue(rank, data, calls)
-  for _ = 1, calls do rank.comm:all_reduce(data.send, data.recv, "sum", rank.stream) end
+-- Calls that are checked once: what Lua would add to each is a fiftieth of a small one.
+local function burst_of(rank, data)
+  return rank.comm:burst(function()
+    rank.comm:all_reduce(data.send, data.recv, "sum")
+  end)
 end
 
-local function sample(rank, data)
+local function sample(rank, bench)
   local calls = rank.opt.iterations
-  data:clear(rank.stream)
+  bench.data:clear(rank.stream)
   rank:barrier()
-  local time_us = cuda.time(rank.stream, function() enqueue(rank, data, calls) end) / calls
+  local total_us = cuda.time(rank.stream, function()
+    bench.burst:enqueue(calls, rank.stream)
+  end)
+  local time_us = total_us / calls
   rank:emit({ steering = steered_by(rank), outcome = "measured", time_us = time_us })
-  rank:check("sum of every element", data:is_sum(rank.stream))
+  rank:check("sum of every element", bench.data:is_sum(rank.stream))
 end
 
 -- Which of the combinations there are at this size; the others get a row that says why.
-local function available(rank, steer, data, bytes)
+local function available(rank, steer, bench, bytes)
   local list = { combination.AUTO }
   for _, one in ipairs(sweep.combinations(rank.opt)) do
-    local outcome = steer:probe(one, function() enqueue(rank, data, 1) end)
+    local outcome = steer:probe(one, function() bench.burst:enqueue(1, rank.stream) end)
     if outcome == "ignored" then return list, false end
     if outcome == "forced" then
       list[#list + 1] = one
@@ -110,33 +116,34 @@ local function available(rank, steer, data, bytes)
 end
 
 -- Every call of a sample must really have been made in the way that was asked for.
-local function forced_sample(rank, steer, data, one)
+local function forced_sample(rank, steer, bench, one)
   local before = steer.plugin:report().forced
   steer:force(one)
-  sample(rank, data)
+  sample(rank, bench)
   local forced = steer.plugin:report().forced - before
-  local expected = one.algorithm == "auto" and 0 or rank.opt.iterations
-  rank:check("every call made as it was forced", forced == expected)
+  local is_auto = one.algorithm == "auto"
+  rank:check("every call made as it was forced",
+    is_auto and forced == 0 or not is_auto and forced >= rank.opt.iterations)
 end
 
-local function measure_live(rank, data, bytes)
+local function measure_live(rank, bench, bytes)
   local steer <close> = steering.open(rank)
-  local list, is_live = available(rank, steer, data, bytes)
+  local list, is_live = available(rank, steer, bench, bytes)
   rank:fact("steering", is_live and "live" or "none")
   for cycle in rank:cycles() do
     for _, one in ipairs(shuffle.order(list, rank.opt.seed, bytes, cycle)) do
       rank:enter(key(bytes, one))
-      forced_sample(rank, steer, data, one)
+      forced_sample(rank, steer, bench, one)
     end
   end
 end
 
 -- In a world whose environment has made the choice, or left it to the library.
-local function measure_one(rank, data, bytes)
+local function measure_one(rank, bench, bytes)
   if not rank.opt.only then rank:fact("steering", "none") end
   rank:enter(key(bytes, rank.opt.only or combination.AUTO))
-  enqueue(rank, data, 1)
-  for _ in rank:cycles() do sample(rank, data) end
+  bench.burst:enqueue(1, rank.stream)
+  for _ in rank:cycles() do sample(rank, bench) end
 end
 
 local function sizes(opt)
@@ -153,8 +160,9 @@ end
 local function measure_case(rank, case)
   local bytes = case.size_bytes
   local data <close> = payload.all_reduce(rank, "f32", bytes // FP32)
+  local bench = { data = data, burst = burst_of(rank, data) }
   local how = is_alone(rank.opt) and measure_one or measure_live
-  how(rank, data, bytes)
+  how(rank, bench, bytes)
 end
 
 local function against_auto(case, times, opt)

@@ -2,6 +2,7 @@
 --- channels. Seen by nsys where it works, by nclua's own tracer elsewhere.
 local cost_model = require("nclua.cost_model")
 local profile = require("nclua.profile")
+local programs = require("nclua.programs")
 local stats = require("nclua.stats")
 
 local geometry = {}
@@ -32,7 +33,7 @@ function geometry.measure(run, ranks, env)
   end
   local program = ("require('tuning.watched').main(%d, %d, %d)"):format(ranks,
     run.opt.override_bytes, CALLS)
-  local argv = { "/proc/self/exe", "--backend", run.backend, "-e", program }
+  local argv = { programs.own(), "--backend", run.backend, "-e", program }
   run:command(table.concat(argv, " "), env)
   local result, message = profile.run(argv, { file = run:path(FILE), env = set,
     unset = unset, tool = run.opt.skip_nsys and "nclua" or "auto", timeout_s = 120 })

@@ -5,6 +5,7 @@ local decisions = require("nclua.decisions")
 local plugins = require("nclua.plugins")
 local presets = require("nclua.presets")
 local process = require("nclua.process")
+local programs = require("nclua.programs")
 local size = require("nclua.size")
 local tuner = require("nclua.tuner")
 
@@ -115,7 +116,7 @@ end
 
 -- nclua's own plugin reads its rules from its environment: in a process of its own.
 local function show_rules(path, rest)
-  local argv = { "/proc/self/exe", "tuner", "show", "nclua" }
+  local argv = { programs.own(), "tuner", "show", "nclua" }
   table.move(rest, 1, #rest, #argv + 1, argv)
   local result = assert(process.run(argv, { env = { NCLUA_TUNER_RULES = path },
     stdout = "inherit", stderr = "inherit" }))
