@@ -83,10 +83,18 @@ static int name_own(struct err *e) {
   return err_set(e, "ENAMETOOLONG", "the name '%.64s...' is too long", trace.path);
 }
 
+static void stop_at_exit(void) {
+  struct err e;
+  if (trace_stop(&e)) fprintf(stderr, "nclua: %s\n", e.text);
+}
+
 static int open_cuda(struct device_api *api, struct err *e) {
   char why[512];
   if (open_plugin(&trace.plugin, e)) return -1;
   if (trace.plugin.start(trace.own, why, sizeof why)) return err_set(e, "trace", "%s", why);
+  static bool is_stopping_in_time;
+  if (!is_stopping_in_time) atexit(stop_at_exit); /* before CUPTI's own end */
+  is_stopping_in_time = true;
   if (api->range_push) return 0; /* there is a collector of ranges already */
   api->range_push = push_plugin;
   api->range_pop = pop_plugin;
@@ -111,11 +119,6 @@ int trace_attach(struct device_api *api, struct err *e) {
 static bool is_injected(void) {
   const char *library = getenv("CUDA_INJECTION64_PATH");
   return trace.is_shared && library && *library && strcmp(backend_name(), "cuda") == 0;
-}
-
-static void stop_at_exit(void) {
-  struct err e;
-  if (trace_stop(&e)) fprintf(stderr, "nclua: %s\n", e.text);
 }
 
 int trace_start(const struct trace_options *o, struct err *e) {

@@ -140,3 +140,27 @@ int cupti_open(struct cupti *c, char *why, size_t size) {
   }
   return 0;
 }
+
+int cupti_explain(const struct cupti *c, const char *what, CUptiResult rc, char *why,
+                  size_t size) {
+  const char *text = NULL;
+  if (rc == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED ||
+      rc == CUPTI_ERROR_MAX_LIMIT_REACHED) {
+    snprintf(
+      why,
+      size,
+      "another profiler holds CUPTI in this process (nsys, ncu, PyTorch's profiler?): "
+      "end it, or trace without it");
+    return -1;
+  }
+  if (rc == CUPTI_ERROR_INSUFFICIENT_PRIVILEGES) {
+    snprintf(why,
+             size,
+             "the driver lets only administrators profile (NVreg_Restrict"
+             "ProfilingToAdminUsers)");
+    return -1;
+  }
+  if (c->get_result_string(rc, &text) || !text) text = "unknown error";
+  snprintf(why, size, "%s: %s (%d)", what, text, rc);
+  return -1;
+}

@@ -37,4 +37,8 @@ struct cupti {
    on the loader's path, in the toolkit's usual folders. -1 with the reason in `why`. */
 int cupti_open(struct cupti *cupti, char *why, size_t size);
 
+/* What a result means to the user, in `why`; returns -1. */
+int cupti_explain(const struct cupti *cupti, const char *what, CUptiResult rc, char *why,
+                  size_t size);
+
 #endif

@@ -3,6 +3,7 @@
 #include "plugins/trace/cupti.h"
 #include "plugins/trace/decode.h"
 #include "plugins/trace/devices.h"
+#include "plugins/trace/kinds.h"
 #include "plugins/trace/nvtx.h"
 #include "plugins/trace/trace.h"
 #include "plugins/trace/tracer.h"
@@ -26,32 +27,6 @@ static struct {
   uint64_t untimed_told;
   bool has_devices;
 } inject = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-/* What NCLUA_TRACE_KINDS may name: without "api" and "launch" the launching threads are
-   left alone. */
-static const struct choice {
-  const char *word;
-  uint32_t kinds[2];
-  bool is_default;
-} choices[] = {
-  {"kernel", {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL}, true},
-  {"memcpy", {CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMCPY2}, true},
-  {"memset", {CUPTI_ACTIVITY_KIND_MEMSET}, true},
-  {"api", {CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_ACTIVITY_KIND_DRIVER}, true},
-  {"sync", {CUPTI_ACTIVITY_KIND_SYNCHRONIZATION}, false},
-  {"graph", {CUPTI_ACTIVITY_KIND_GRAPH_TRACE}, false}, /* whole graphs, not their nodes */
-};
-
-static bool is_chosen(const char *word, bool is_default) {
-  const char *list = getenv("NCLUA_TRACE_KINDS");
-  if (!list || !*list) return is_default;
-  const size_t length = strlen(word);
-  for (const char *at = list; (at = strstr(at, word)); at += length) {
-    const bool begins = at == list || at[-1] == ',';
-    if (begins && (at[length] == ',' || !at[length])) return true;
-  }
-  return false;
-}
 
 /* From here to `dropped`: on CUPTI's threads and the program's. They only move buffers. */
 static void requested(uint8_t **buffer, size_t *bytes, size_t *most_records) {
@@ -105,29 +80,6 @@ static void tick(struct store *store) {
   if (is_on && !inject.cupti.activity_flush_period) inject.cupti.activity_flush_all(0);
 }
 
-static int explain(const char *what, CUptiResult rc, char *why, size_t size) {
-  const char *text = NULL;
-  if (rc == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED ||
-      rc == CUPTI_ERROR_MAX_LIMIT_REACHED) {
-    snprintf(
-      why,
-      size,
-      "another profiler holds CUPTI in this process (nsys, ncu, PyTorch's profiler?): "
-      "end it, or trace without it");
-    return -1;
-  }
-  if (rc == CUPTI_ERROR_INSUFFICIENT_PRIVILEGES) {
-    snprintf(why,
-             size,
-             "the driver lets only administrators profile (NVreg_Restrict"
-             "ProfilingToAdminUsers)");
-    return -1;
-  }
-  if (inject.cupti.get_result_string(rc, &text) || !text) text = "unknown error";
-  snprintf(why, size, "%s: %s (%d)", what, text, rc);
-  return -1;
-}
-
 /* CUPTI's clock is CLOCK_REALTIME on Linux so far; this does not rely on it. The shortest
    of some tries has the least in between. */
 static int64_t measure_shift(void) {
@@ -142,61 +94,6 @@ static int64_t measure_shift(void) {
     shift = before + (after - before) / 2 - (int64_t)theirs;
   }
   return shift;
-}
-
-static int enable(const struct choice *choice, char *why, size_t size) {
-  for (int k = 0; k < 2 && choice->kinds[k]; k++) {
-    const CUptiResult rc = inject.cupti.activity_enable(choice->kinds[k]);
-    if (rc) return explain(choice->word, rc, why, size);
-  }
-  return 0;
-}
-
-/* Only calls that bring about work on a GPU: a tenth of all, and enough to tie kernels to
-   threads and ranges. Before CUDA 12 it is all calls or none. */
-static int enable_launches(char *why, size_t size) {
-  static const struct choice all = {
-    "launch", {CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_ACTIVITY_KIND_DRIVER}, false};
-  const struct cupti *c = &inject.cupti;
-  if (!c->activity_enable_driver || !c->activity_enable_runtime) {
-    return enable(&all, why, size);
-  }
-  CUptiResult rc = CUPTI_SUCCESS;
-  for (int i = 0; abi_driver_launches[i] && !rc; i++) {
-    rc = c->activity_enable_driver(abi_driver_launches[i], 1);
-  }
-  for (int i = 0; abi_runtime_launches[i] && !rc; i++) {
-    rc = c->activity_enable_runtime(abi_runtime_launches[i], 1);
-  }
-  return rc ? explain("launch", rc, why, size) : 0;
-}
-
-/* A trace without kernels is none; without the rest it is one that says so. */
-static int enable_kinds(char *why, size_t size) {
-  for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
-    if (!is_chosen(choices[i].word, choices[i].is_default)) continue;
-    if (enable(&choices[i], why, size) == 0) continue;
-    if (i == 0) return -1;
-    tracer_say("not recorded: %s", why);
-  }
-  if (is_chosen("launch", false) && enable_launches(why, size)) {
-    tracer_say("not recorded: %s", why);
-  }
-  return 0;
-}
-
-static void disable_kinds(void) {
-  static const uint32_t kinds[] = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
-                                   CUPTI_ACTIVITY_KIND_MEMCPY,
-                                   CUPTI_ACTIVITY_KIND_MEMCPY2,
-                                   CUPTI_ACTIVITY_KIND_MEMSET,
-                                   CUPTI_ACTIVITY_KIND_RUNTIME,
-                                   CUPTI_ACTIVITY_KIND_DRIVER,
-                                   CUPTI_ACTIVITY_KIND_SYNCHRONIZATION,
-                                   CUPTI_ACTIVITY_KIND_GRAPH_TRACE};
-  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-    inject.cupti.activity_disable(kinds[i]); /* one that is not on is no matter */
-  }
 }
 
 static void prepare_decoder(const struct writer *w) {
@@ -220,13 +117,13 @@ static int start(struct writer *w, char *why, size_t size) {
   /* The claim comes first: a second profiler would get some records, and spoil the first's.
    */
   CUptiResult rc = c->subscribe(&inject.subscriber, ignore, NULL);
-  if (rc) return explain("cuptiSubscribe", rc, why, size);
+  if (rc) return cupti_explain(c, "cuptiSubscribe", rc, why, size);
   prepare_decoder(w);
   if (c->set_thread_id_type) c->set_thread_id_type(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
   rc = c->activity_register_callbacks(requested, completed);
   if (rc) {
-    explain("cuptiActivityRegisterCallbacks", rc, why, size);
-  } else if (enable_kinds(why, size) == 0) {
+    cupti_explain(c, "cuptiActivityRegisterCallbacks", rc, why, size);
+  } else if (kinds_enable(c, why, size) == 0) {
     if (c->activity_flush_period) c->activity_flush_period(FLUSH_MS);
     __atomic_store_n(&inject.is_on, true, __ATOMIC_RELEASE);
     return 0;
@@ -239,7 +136,7 @@ static int start(struct writer *w, char *why, size_t size) {
 static void stop(void) {
   pthread_mutex_lock(&inject.lock);
   if (inject.is_on) {
-    disable_kinds();
+    kinds_disable(&inject.cupti);
     inject.cupti.activity_flush_all(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
     if (inject.cupti.activity_flush_period) inject.cupti.activity_flush_period(0);
     inject.cupti.unsubscribe(inject.subscriber);
@@ -273,6 +170,7 @@ int InitializeInjection(void) {
           stderr);
   }
   if (w && begin(w, why, sizeof why)) tracer_say("no GPU work is recorded: %s", why);
+  tracer_stop_at_exit();
   return 1; /* the program goes on, whatever became of us */
 }
 

@@ -113,13 +113,17 @@ static void stop_at_exit(void) {
   if (why[0]) fprintf(stderr, "nclua trace: the file is not complete: %s\n", why);
 }
 
+void tracer_stop_at_exit(void) {
+  atexit(stop_at_exit);
+}
+
 static struct writer *start_named(const char *pattern, char *why, size_t size) {
   static bool is_stopping_at_exit;
   char path[PATH];
   snprintf(why, size, "the path '%.64s...' is too long", pattern);
   if (session_name(pattern, path, sizeof path)) return NULL;
   struct writer *w = start(path, why, size);
-  if (w && !is_stopping_at_exit) atexit(stop_at_exit);
+  if (w && !is_stopping_at_exit) tracer_stop_at_exit();
   is_stopping_at_exit = is_stopping_at_exit || w;
   return w;
 }

@@ -19,6 +19,10 @@ struct writer *tracer_start(const char *path, char *why, size_t size);
 /* The same, the name made by session_name from `pattern`, ended when the process exits. */
 struct writer *tracer_start_named(const char *pattern, char *why, size_t size);
 
+/* Has the process's end end the trace. Handlers run in reverse order: whoever opens a
+   library that has one calls this again, since that library is still needed then. */
+void tracer_stop_at_exit(void);
+
 /* Ends it; "" in `why` if all was written. Nothing if none runs. */
 void tracer_stop(char *why, size_t size);
 

@@ -22,25 +22,29 @@ local function measure(rank, bench, case, bytes, traced, block)
   end
 end
 
-local function one_size(rank, bench, bytes)
+-- A graph is known to the tracer from its capture on, so each block has its own.
+local function one_block(rank, bench, bytes, traced, block)
   local trace = require("nclua.trace")
+  if traced then
+    assert(trace.start({ file = ("%s/pair-%d.sqlite"):format(folder, rank.index) }))
+  end
+  do
+    local graph <close> = assert(bench.stream:capture(bench.eager))
+    function bench.graph() graph:launch(bench.stream) end
+    for _, case in ipairs({ "eager", "graph" }) do
+      measure(rank, bench, case, bytes, traced, block)
+    end
+  end
+  if traced then assert(trace.stop()) end
+end
+
+local function one_size(rank, bench, bytes)
   local x = bench.memory:slice(1, bytes // 2)
   function bench.eager()
     for _ = 1, CALLS do bench.comm:all_reduce(x, x, "sum", bench.stream) end
   end
   bench.eager()
-  local graph <close> = assert(bench.stream:capture(bench.eager))
-  function bench.graph() graph:launch(bench.stream) end
-  for block = 1, blocks do
-    local traced = block % 2 == 0
-    if traced then
-      assert(trace.start({ file = ("%s/pair-%d.sqlite"):format(folder, rank.index) }))
-    end
-    for _, case in ipairs({ "eager", "graph" }) do
-      measure(rank, bench, case, bytes, traced, block)
-    end
-    if traced then assert(trace.stop()) end
-  end
+  for block = 1, blocks do one_block(rank, bench, bytes, block % 2 == 0, block) end
 end
 
 local slowest = {}
