@@ -146,6 +146,22 @@ function TestTrace.test_ranks_are_one_trace()
   end
 end
 
+-- What the tuner plugin forces is what the kernels show: Tree, two channels.
+function TestTrace.test_a_forced_choice_shows()
+  local folder <close> = scratch.folder()
+  local tuner, message = require("nclua.plugins").file("tuner")
+  luaunit.assertNotNil(tuner, message)
+  local env = { NCLUA_BACKEND = "cpu", NCCL_MIN_NCHANNELS = "4", NCCL_TUNER_PLUGIN = tuner,
+    NCLUA_TUNER_FORCE = "all_reduce:Tree/Simple/2" }
+  local file = run_traced(folder.path, RANKS, { env = env, timeout_s = 60 })
+  local kernels = rows(file, KERNELS)
+  luaunit.assertEquals(#kernels, 10)
+  for _, k in ipairs(kernels) do
+    luaunit.assertStrContains(k.name, "_TREE_SIMPLE")
+    luaunit.assertEquals(k.gridX, 2)
+  end
+end
+
 function TestTrace.test_a_killed_rank_is_in_it()
   local folder <close> = scratch.folder()
   local file = folder.path .. "/run.sqlite"
