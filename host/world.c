@@ -13,7 +13,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { SPINS = 100 }; /* 1 to 5 microseconds: a pause takes 40 to 140 cycles */
+/* A pause takes 40 to 140 cycles: 1 to 5 us; and, where CPUs are idle anyway, as long as a
+   rank may take to wake, so that ranks leave a second barrier together. */
+enum { SPINS = 100, LONG_SPINS = 5000 };
 
 static uint32_t get(const uint32_t *at) {
   return __atomic_load_n(at, __ATOMIC_ACQUIRE);
@@ -44,7 +46,8 @@ static struct world *map(int count, int flags, int fd, struct err *e) {
 static void start(struct world *w, int count) {
   w->count = count;
   /* Spinning pays only where every rank has a CPU to itself. */
-  w->spins = count <= sysconf(_SC_NPROCESSORS_ONLN) ? SPINS : 0;
+  const long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+  w->spins = count > cpus ? 0 : 2 * count <= cpus ? LONG_SPINS : SPINS;
 }
 
 struct world *world_create(int count, struct err *e) {

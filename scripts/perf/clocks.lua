@@ -17,6 +17,13 @@ local clocks = {}
 ---@field opt table iters, agg_iters, blocking, cudagraph
 ---@field reset fun() makes the data fresh; in place it would grow without bound
 
+-- A rank that had to sleep in the barrier wakes late: in a second one, those that are there
+-- first spin for it, and all leave together.
+local function meet(c)
+  c.rank:barrier(c.stream)
+  c.rank:barrier()
+end
+
 -- n iterations back to back, then one wait: what nccl-tests reports with -z 0.
 local function pipelined(c)
   local operations = c.opt.iters * c.opt.agg_iters
@@ -58,7 +65,7 @@ local function graph(c)
   local one <close>, operations = captured(c)
   one:launch(c.stream)
   c.reset()
-  c.rank:barrier(c.stream)
+  meet(c)
   local start = cuda.now_ns()
   for _ = 1, c.opt.cudagraph do one:launch(c.stream) end
   local host_us = (cuda.now_ns() - start) / 1000
@@ -74,7 +81,7 @@ function clocks.pass(c)
   if c.opt.cudagraph > 0 then return graph(c) end
   c.reset()
   c.sequence:rewind()
-  c.rank:barrier(c.stream)
+  meet(c)
   return c.opt.blocking > 0 and isolated(c) or pipelined(c)
 end
 
@@ -132,7 +139,7 @@ function clocks.device(c, pass)
   local one <close>, operations = captured_if_asked(c)
   c.reset()
   c.sequence:rewind()
-  c.rank:barrier(c.stream)
+  meet(c)
   local held = try_hold(c, hold_us(c, pass))
   local count, each
   if one then

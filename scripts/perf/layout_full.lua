@@ -19,7 +19,7 @@ end
 local COLUMNS = {
   { "bytes", 10 }, { "count", 10 }, { "place", -5 }, { "time_us", 9 }, { "algbw", 7 },
   { "busbw", 7 }, { "wrong", 6 }, { "host_us", 8 }, { "device_us", 9 }, { "95 %", 17 },
-  { "p99", 8 }, { "first", 8 }, { "ran", -18 }, { "known", -7 }, { "model_us", 9 },
+  { "p99", 8 }, { "first", 8 }, { "ran", -18 }, { "known from", -11 }, { "model_us", 9 },
   { "off", 6 }, { "slowest", -9 },
 }
 

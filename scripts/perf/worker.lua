@@ -124,16 +124,16 @@ local function check_rounds(self, s, found)
   end
 end
 
--- Nothing is known of the choice unless the library says so; a wish is no answer.
-local function choice(comm)
-  local ok, said = pcall(function() return comm:last_choice() end)
-  if not ok or not said or said.algorithm == "?" then return {} end
-  return { algorithm = said.algorithm, protocol = said.protocol, channels = said.channels,
-    known_from = "backend" }
+-- What the library says of the last call, if that was of this case: a wish is no answer.
+local function choice(comm, key)
+  local said = comm:last_choice()
+  local bytes = key.count * types.find(key.type).bytes
+  if not said or said.collective ~= key.collective or said.bytes ~= bytes then return {} end
+  return said
 end
 
 local function emit_passes(self, key, list, found, reason)
-  local chosen = choice(self.comm)
+  local chosen = choice(self.comm, key)
   local is_latency = self.opt.blocking > 0 and self.opt.cudagraph == 0
     and self.opt.agg_iters == 1
   for i, pass in ipairs(list) do
@@ -142,7 +142,7 @@ local function emit_passes(self, key, list, found, reason)
       throughput_us = not is_latency and us or nil, latency_us = is_latency and us or nil,
       host_us = pass.host_us / pass.operations, stop = reason,
       wrong = found.wrong, algorithm = chosen.algorithm, protocol = chosen.protocol,
-      channels = chosen.channels, known_from = chosen.known_from }
+      channels = chosen.channels, known_from = chosen.source }
     self:emit("perf", key, row)
   end
 end

@@ -12,6 +12,8 @@ local ROWS = {
   { "mode", "fast", "how", choices = { "fast", "slow" } },
   { "note", "", "free text" },
   { "traceback", false, "show the stack" },
+  { "min_bytes", "1K", "first size", kind = "size", alias = "-b --min_bytes" },
+  { "root_rank", 0, "the root", alias = "-r" },
 }
 
 local function parse(...)
@@ -24,6 +26,7 @@ function TestOptions.test_defaults_give_the_types()
   luaunit.assertEquals(assert(parse()).values, {
     cycles = 10, ratio = 0.5, run_id = "now", largest = 64 << 20, cpu_affinity = { 0, 2 },
     most = "auto", sections = { "all" }, mode = "fast", note = "", traceback = false,
+    min_bytes = 1024, root_rank = 0,
   })
 end
 
@@ -31,6 +34,12 @@ function TestOptions.test_values()
   local cases = {
     { { "--cycles", "3" }, "cycles", 3 },
     { { "--cycles=3" }, "cycles", 3 },
+    { { "-b8" }, "min_bytes", 8 },
+    { { "-b", "2k" }, "min_bytes", 2048 },
+    { { "--min_bytes", "16" }, "min_bytes", 16 },
+    { { "--min-bytes=16" }, "min_bytes", 16 },
+    { { "-r", "-1" }, "root_rank", -1 },
+    { { "--root-rank", "-1" }, "root_rank", -1 },
     { { "--ratio", "2" }, "ratio", 2 },
     { { "--run-id", "x y" }, "run_id", "x y" },
     { { "--largest", "2KiB" }, "largest", 2048 },

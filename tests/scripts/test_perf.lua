@@ -221,6 +221,12 @@ function TestPerf.test_files()
     luaunit.assertTrue(row.device_us <= row.device_high_us)
     luaunit.assertEquals({ row.latency_us, row.device_p99_us, row.wrong, row.iterations },
       { nil, nil, 0, 30 })
+    luaunit.assertTrue(row.algorithm == "Ring" or row.algorithm == "Tree")
+    luaunit.assertEquals(row.known_from, BACKEND == "cpu" and "cpu backend" or "log")
+    luaunit.assertTrue(row.channels >= 1 and row.predicted_us > 0)
+    luaunit.assertEquals(row.predicted_from, "tuner")
+    luaunit.assertAlmostEquals(row.off_percent,
+      (row.throughput_us / row.predicted_us - 1) * 100, 1e-6)
     luaunit.assertTrue(row.regret_percent >= 0)
     luaunit.assertTrue(row.held_us > 0)
   end
@@ -243,6 +249,16 @@ function TestPerf.test_files()
   luaunit.assertEquals(db:value([[select count(*) from measurement where
     section = 'iterations' and metric = 'device_us' and correct = 1]]), 360)
   luaunit.assertEquals(assert(manifest.read(dir)).backend, BACKEND)
+end
+
+function TestPerf.test_what_nobody_says_is_not_known()
+  local folder <close> = scratch.folder()
+  local result, dir = run(folder.path, "-b", 64, "-e", 64, "-g", 2, "--collective",
+    "all_to_all")
+  succeed(result)
+  local row = assert(csv.read(dir .. "/results.csv"))[1]
+  luaunit.assertEquals({ row.algorithm, row.known_from, row.predicted_us }, {})
+  luaunit.assertStrMatches(result.stdout, ".*\n +64 +8 out .* %? +%? +%? +%? r%d.*")
 end
 
 function TestPerf.test_regret_against_an_earlier_run()
