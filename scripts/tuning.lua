@@ -57,6 +57,7 @@ local function read_options(opt)
 end
 
 function tuning.measure(run, opt)
+  sweep_worlds.must_fork("tuning")
   read_options(opt)
   local env, ranks = sweep_worlds.environment(run), sweep.ranks(opt)
   for replicate = 1, REPLICATES do

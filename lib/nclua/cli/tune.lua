@@ -94,6 +94,7 @@ local NO_TUNER = "this library loads no tuner plugin (NCCL 2.21 and newer do): t
   .. "nothing to tune; the chapter 'protocol' measures what could be gained"
 
 function tune.measure(run, opt)
+  sweep_worlds.must_fork("tune")
   read_options(opt)
   local env, ranks = sweep_worlds.environment(run), sweep.ranks(opt)
   local world = { name = "sweep", ranks = ranks, env = env }

@@ -25,6 +25,16 @@ function sweep_worlds.environment(run)
   return unset
 end
 
+---For what starts worlds one after another, each with an environment of its own. Raises
+---where a launcher has made the ranks.
+---@param name string who says so
+function sweep_worlds.must_fork(name)
+  local launcher = ranks.launcher()
+  if not launcher then return end
+  error(("%s makes several worlds of its own: start it without %s"):format(name,
+    launcher.launcher), 0)
+end
+
 local function forcing(one)
   return {
     NCCL_ALGO = one.algorithm, NCCL_PROTO = one.protocol,
