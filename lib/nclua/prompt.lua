@@ -11,6 +11,8 @@ local prelude = require("nclua.prompt.prelude")
 local terminal = require("nclua.terminal")
 
 local function report(message)
+  local follows_key = message:find("interrupted") and terminal.is_terminal("stdin")
+  if follows_key then io.write("\n") end -- the terminal has shown ^C
   io.stdout:flush()
   io.stderr:write("nclua: ", message, "\n")
 end

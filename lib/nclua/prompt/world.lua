@@ -162,7 +162,8 @@ for name in pairs(CALLS) do
 end
 
 ---@class world.timing
----@field us stats.vector of every iteration, that of the slowest rank
+---@field us stats.vector of every sample: the slowest rank's time of a call
+---@field calls integer of a sample
 ---@field median_us number
 ---@field bytes integer? of the first buffer
 ---@field busbw_gbps number? of an all_reduce
@@ -171,64 +172,51 @@ timing.__index = timing
 timing.__name = "world.timing"
 
 function timing.__tostring(self)
-  local text = ("%.1f us median of %d (%.1f to %.1f)"):format(self.median_us, #self.us,
-    stats.min(self.us), stats.max(self.us))
+  local text = ("%.1f us median of %d x %d (%.1f to %.1f)"):format(self.median_us,
+    #self.us, self.calls, stats.min(self.us), stats.max(self.us))
   if self.bytes then text = text .. ", " .. size.format(self.bytes) end
   if self.busbw_gbps then text = text .. (", %.2f GB/s bus"):format(self.busbw_gbps) end
   return text
 end
 
-local function new_events(self, count)
-  local events = {}
+local function new_pairs(self)
+  local pairs_of = {}
   for i, comm in ipairs(self.comms) do
-    events[i] = {}
-    for k = 1, count do events[i][k] = on_device(comm.device, cuda.event) end
+    pairs_of[i] = { on_device(comm.device, cuda.event), on_device(comm.device, cuda.event) }
   end
-  return events
+  return pairs_of
 end
 
--- Between two events lies one iteration; a cycle counts with its slowest rank.
-local function slowest(events, iterations)
-  local us = stats.vector({})
-  for k = 1, iterations do
-    local longest = 0
-    for _, own_events in ipairs(events) do
-      longest = math.max(longest, own_events[k]:elapsed_us(own_events[k + 1]))
-    end
-    us:push(longest)
+-- Several calls between two events: single ones come in bursts where ranks share CPUs.
+local function sample(self, fn, calls, events)
+  for i, stream in ipairs(self.streams) do events[i][1]:record(stream) end
+  for _ = 1, calls do self:each(fn) end
+  for i, stream in ipairs(self.streams) do events[i][2]:record(stream) end
+  self:sync()
+  local longest = 0
+  for _, pair in ipairs(events) do
+    longest = math.max(longest, pair[1]:elapsed_us(pair[2]))
   end
-  return us
-end
-
-local function enqueue(self, fn, events, iterations)
-  for k = 0, iterations do
-    if k > 0 then self:each(fn) end
-    for i, stream in ipairs(self.streams) do events[i][k + 1]:record(stream) end
-  end
-end
-
-local function close_events(events)
-  for _, own_events in ipairs(events) do
-    for _, event in ipairs(own_events) do event:close() end
-  end
+  return longest / calls
 end
 
 local function time(self, fn, o)
-  local iterations = o.iterations or 20
+  local calls, samples = o.calls or 10, o.samples or 10
   for _ = 1, o.warmups or 3 do self:each(fn) end
   self:sync()
-  local events = new_events(self, iterations + 1)
-  enqueue(self, fn, events, iterations)
-  self:sync()
-  local us = slowest(events, iterations)
-  close_events(events)
-  return setmetatable({ us = us, median_us = stats.median(us) }, timing)
+  local events, us = new_pairs(self), stats.vector({})
+  for _ = 1, samples do us:push(sample(self, fn, calls, events)) end
+  for _, pair in ipairs(events) do
+    pair[1]:close()
+    pair[2]:close()
+  end
+  return setmetatable({ us = us, calls = calls, median_us = stats.median(us) }, timing)
 end
 
----Device time of what `fn` enqueues for a rank, or of a call by name:
+---Device time of what `fn` enqueues for a rank, or of a call by name, back to back:
 ---`w:time("all_reduce", x, x, "sum")`, `w:time(function(r) r:all_reduce(x, x) end)`.
 ---@param fn string|fun(rank: world.rank)
----@param ... any arguments of the call; after a function { iterations = 20, warmups = 3 }
+---@param ... any of the call; after a function { calls = 10, samples = 10, warmups = 3 }
 ---@return world.timing
 function methods:time(fn, ...)
   if type(fn) == "function" then return time(self, fn, ... or {}) end
