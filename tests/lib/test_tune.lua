@@ -124,19 +124,17 @@ function TestTune.test_only_confirmed_rules_are_kept()
     .. "slower at 1, unclear at 0")
 end
 
--- Constants that make the library believe in the tree, where the ring takes half the time.
-local WRONG = [[
-Tree Simple 0.1 0.1 0.1 900
-Ring Simple 0.3 0.3 3 18
-]]
+-- Constants that make the library believe in LL for large messages, which moves twice as
+-- many bytes as Simple.
+local WRONG = "Ring LL 0.1 0.1 0.1 900\n"
 
 local function run(folder, ...)
   local constants = folder .. "/constants.conf"
   assert(files.write(constants, WRONG))
   return assert(process.run({ NCLUA, "tune", "--root", folder, "--run-id", "r",
-    "--algorithms", "Tree,Ring", "--protocols", "Simple", "--smallest", "1M",
+    "--algorithms", "Ring", "--protocols", "LL,Simple", "--smallest", "1M",
     "--largest", "2M", "--iterations", 8, ... },
-    { env = { NCLUA_CPU_CONSTANTS = constants, NCCL_ALGO = "Tree" }, timeout_s = 200 }))
+    { env = { NCLUA_CPU_CONSTANTS = constants, NCCL_PROTO = "LL" }, timeout_s = 200 }))
 end
 
 -- A loaded machine may hide a gain of two: then the run is right to make no rule, and there
@@ -161,7 +159,7 @@ function TestTune.test_end_to_end()
     ("export NCCL_TUNER_PLUGIN=%s/libnccl-tuner-nclua.so\n"
       .. "export NCLUA_TUNER_RULES=%s/tuner_rules.csv\n"):format(dir, dir))
   for _, row in ipairs(assert(csv.read(dir .. "/winners.csv"))) do
-    luaunit.assertEquals(row.auto_algorithm, "Tree")
+    luaunit.assertEquals({ row.auto_algorithm, row.auto_protocol }, { "Ring", "LL" })
   end
   local text = assert(files.read(dir .. "/tuner_rules.csv"))
   luaunit.assertStrMatches(text, ".*\nallreduce,%d+,%d+,ring,simple,%-1,1,4,%-1,%-1\n")
