@@ -14,9 +14,9 @@ static const struct {
   const char *variable;
   size_t bytes;
 } defaults[CPU_PROTOCOLS] = {
-  [CPU_LL] = {"NCCL_LL_BUFFSIZE", (size_t)256 << 10},
-  [CPU_LL128] = {"NCCL_LL128_BUFFSIZE", (size_t)256 << 10},
-  [CPU_SIMPLE] = {"NCCL_BUFFSIZE", (size_t)512 << 10},
+  [CPU_LL] = {"NCCL_LL_BUFFSIZE", (size_t)512 << 10},
+  [CPU_LL128] = {"NCCL_LL128_BUFFSIZE", (size_t)512 << 10},
+  [CPU_SIMPLE] = {"NCCL_BUFFSIZE", (size_t)1 << 20},
 };
 
 static size_t find_bytes(int protocol) {

@@ -2,7 +2,9 @@
 #include "host/dtype.h"
 
 #define SLICE_MIN ((size_t)4 << 10)
-#define SLICES_A_CHUNK 4 /* half of CPU_STEPS, as in NCCL */
+#define SLICES_A_CHUNK 4 /* at most: half of CPU_STEPS, so that two chunks are on the way  \
+                          */
+#define TREE_CHUNKS 4    /* so that sums go up while results come down */
 
 static size_t clamp(size_t value, size_t least, size_t most) {
   if (value < least) value = least;
@@ -16,13 +18,15 @@ static size_t slot_room(const struct ncclComm *comm, int number) {
   return wire / protocol->line_wire * protocol->line_data;
 }
 
-/* A slice is what the next rank can start on. Several to a rank's share let the ranks work
-   at the same time; too small ones cost more in counters than they gain. */
+/* A slice is what the next rank can start on: two to a rank's share let ranks work at the
+   same time, as NCCL's two to a chunk do. Where ranks share cores they cannot, and every
+   slice less is a change of ranks less. */
 static size_t simple_ring_slice(const struct ncclComm *comm, const struct cpu_op *op,
                                 size_t bytes) {
   bool by_block = op->function == CPU_ALL_GATHER || op->function == CPU_REDUCE_SCATTER;
+  bool crowded = comm->model.ranks > comm->model.cores;
   size_t share = by_block ? bytes : bytes / (size_t)comm->nranks;
-  return share / SLICES_A_CHUNK / SLICE_MIN * SLICE_MIN;
+  return share / (crowded ? 1 : 2) / SLICE_MIN * SLICE_MIN;
 }
 
 struct cpu_plan cpu_plan_make(const struct ncclComm *comm, const struct cpu_op *op,
@@ -33,7 +37,7 @@ struct cpu_plan cpu_plan_make(const struct ncclComm *comm, const struct cpu_op *
     slice = simple_ring_slice(comm, op, bytes);
     slices = SLICES_A_CHUNK;
   } else if (choice->algorithm == CPU_TREE) {
-    slice = bytes / SLICES_A_CHUNK / SLICE_MIN * SLICE_MIN;
+    slice = bytes / TREE_CHUNKS / SLICE_MIN * SLICE_MIN;
   } else if (choice->algorithm == CPU_PAT) {
     room = clamp(room, 0, CPU_SCRATCH / 8);
     slice = bytes * ((size_t)comm->nranks / 2); /* all blocks that travel together */

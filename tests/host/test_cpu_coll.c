@@ -89,13 +89,13 @@ static void all_types(struct rank *r, const struct buffers *b) {
   }
 }
 
-/* Around lines (4, 120 bytes), one block of them (3840), one slice (4 KiB), one slot (LL
-   16 KiB, LL128 30 KiB, Simple 64 KiB) and all slots of a connection. */
+/* Around lines (4, 120 bytes), one block of them (3840), one slot of threads (LL 4 KiB,
+   LL128 7680, Simple 8 KiB), one chunk (32 KiB), and one of processes (512 KiB). */
 static void all_counts(struct rank *r, const struct buffers *b) {
-  static const size_t counts[] = {0,     1,     2,     17,    29,     30,     31,
-                                  959,   960,   961,   1023,  1024,   1025,   4095,
-                                  4096,  4097,  4099,  7679,  7680,   7681,   16383,
-                                  16384, 16385, 32771, 65537, 131071, 131072, 131073};
+  static const size_t counts[] = {0,    1,    2,     17,    29,     30,     31,
+                                  959,  960,  961,   1023,  1024,   1025,   1919,
+                                  1920, 1921, 2047,  2048,  2049,   4099,   8191,
+                                  8192, 8193, 16385, 32769, 131071, 131072, 131073};
   for (size_t n = 0; n < COUNT(counts); n += STRIDE) {
     for (enum function f = 0; f < FUNCTIONS && !*r->failure; f++) {
       run_both_ways(r, make_case(r, f, ncclFloat32, ncclSum, counts[n]), b);
@@ -111,6 +111,12 @@ static void sweep(struct rank *r) {
   all_counts(r, &b);
   buffers_close(r, &b);
   rank_close(r);
+}
+
+static void set_buffers(const char *bytes) {
+  setenv("NCCL_LL_BUFFSIZE", bytes, 1);
+  setenv("NCCL_LL128_BUFFSIZE", bytes, 1);
+  setenv("NCCL_BUFFSIZE", bytes, 1);
 }
 
 static void test_ranks(void **state) {
@@ -135,6 +141,7 @@ int main(int argc, char **argv) {
   setenv("NCCL_MIN_NCHANNELS", argv[3], 1);
   setenv("NCCL_MAX_NCHANNELS", argv[3], 1);
   setenv("NCLUA_CPU_THREADS", "2", 1);
+  if (!forked) set_buffers("65536"); /* more of everything for the same number of bytes */
   for (size_t i = 0; i < COUNT(ranks); i++) {
     snprintf(
       names[i], sizeof names[i], "%d %s", ranks[i], forked ? "processes" : "threads");
