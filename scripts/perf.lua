@@ -7,6 +7,7 @@
 --- iterations, tables and results.db go to ROOT/logs/perf/RUN_ID/. Ctrl-C keeps what there
 --- is, and --resume RUN_DIR goes on from there.
 local chapter = require("nclua.chapter")
+local cuda = require("nclua.cuda")
 local inventory = require("nclua.inventory")
 local worlds = require("nclua.worlds")
 
@@ -50,6 +51,7 @@ end
 
 local function new_collector(run, opt, list)
   run.perf_context = { ranks = opt.ranks, average = opt.average,
+    times_valid = opt.ranks <= cuda.device_count(),
     witness = sweep.look(run, opt, list) }
   local function write(text)
     if run.is_leader then io.write(text) end
@@ -70,12 +72,14 @@ end
 
 function perf.measure(run, opt)
   opt.requested_ranks = opt.ranks
-  opt.ranks = worlds.shrink(run, "perf", opt.ranks)
+  options.settle(opt, worlds.shrink(run, "perf", opt.ranks))
   local list, impossible = cases.all(opt)
   local wall_s = 0
   for _, name in ipairs(impossible) do
     run:note(("%s: %d ranks are not a power of 2, skipping"):format(name, opt.ranks))
-    if run.is_leader then io.write("# ", run.notes[#run.notes], "\n") end
+  end
+  for _, note in ipairs(run.is_leader and run.notes or {}) do
+    io.write("# nclua: ", note, "\n")
   end
   if #list == 0 then error("nothing is left to measure", 0) end
   local collect = new_collector(run, opt, list)

@@ -79,6 +79,9 @@ local function earlier(folders)
 end
 
 local function kind_of_time(list)
+  if list[1].times_valid == false then
+    return "**The times are invalid: ranks share devices.**"
+  end
   if list[1].latency_us then
     return "Times are latencies: each operation was waited for."
   end
@@ -95,11 +98,12 @@ function findings.conclude(run, opt)
   run:write_table(findings.FILE, result.COLUMNS, list)
   local rows = {}
   for i, one in ipairs(list) do rows[i] = cells(one) end
-  run:part("Results", kind_of_time(list) .. "\n\n" .. report.table(with(RESULTS), rows))
+  local kind = kind_of_time(list) .. "\n\n"
+  run:part("Results", kind .. report.table(with(RESULTS), rows))
   if list[1].device_us then
-    run:part("Three clocks", report.table(with(CLOCKS), rows))
+    run:part("Three clocks", kind .. report.table(with(CLOCKS), rows))
   end
-  if opt.ranks > 1 then run:part("Ranks", report.table(with(RANKS), rows)) end
+  if opt.ranks > 1 then run:part("Ranks", kind .. report.table(with(RANKS), rows)) end
 end
 
 return findings

@@ -123,6 +123,13 @@ local function check_together(opt)
   end
 end
 
+---How many ranks there are in the end, which may be fewer than were asked for.
+---@param opt table
+---@param ranks integer
+function options.settle(opt, ranks)
+  opt.ranks, opt.roots = ranks, roots(opt.root_rank, ranks)
+end
+
 local LIMIT_S <const> = 1000000000
 
 ---What the options mean, once the backend is known.
@@ -134,9 +141,12 @@ function options.resolve(opt)
     opt.ranks = math.max(1, math.min(cuda.device_count(), #environment.cpus()))
   end
   opt.ranks = opt.ranks * opt.threads
+  if opt.cpu_affinity ~= "auto" and #opt.cpu_affinity < opt.ranks then
+    wrong("--cpu-affinity: %d CPUs for %d ranks", #opt.cpu_affinity, opt.ranks)
+  end
   opt.collectives = expand(opt.collective, collectives.NAMES)
   opt.ops, opt.types = expand(opt.op, OPERATORS), find_types(opt.datatype)
-  opt.roots = roots(opt.root_rank, opt.ranks)
+  options.settle(opt, opt.ranks)
   if opt.timeout == 0 then opt.timeout = LIMIT_S end
   opt.most_passes = opt.stable > 0 and opt.max_passes or opt.passes
   opt.largest_bytes = opt.maxbytes

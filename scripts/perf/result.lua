@@ -13,7 +13,7 @@ for name in ([[collective type redop root requested_bytes size_bytes count place
   host_us device_us device_low_us device_high_us device_first_us device_min_us device_max_us
   device_p50_us device_p90_us device_p95_us device_p99_us device_cv_percent iterations
   held_us algorithm protocol channels known_from predicted_us predicted_from off_percent
-  slowest_rank skew_percent rank_us best_us regret_percent]]):gmatch("%S+") do
+  slowest_rank skew_percent rank_us best_us regret_percent times_valid]]):gmatch("%S+") do
   result.COLUMNS[#result.COLUMNS + 1] = name
 end
 
@@ -126,6 +126,7 @@ local KEYS = { "collective", "type", "redop", "root", "requested_bytes", "size_b
 ---@class perf.context
 ---@field ranks integer
 ---@field average integer -a
+---@field times_valid boolean false where ranks share devices
 ---@field witness? perf.witness
 
 ---@param rows table[] of the section perf: all ranks, all passes of one row of the table
@@ -133,7 +134,7 @@ local KEYS = { "collective", "type", "redop", "root", "requested_bytes", "size_b
 ---@param context perf.context
 ---@return perf.result
 function result.of(rows, iterations, context)
-  local one, first = { ranks = context.ranks }, rows[1]
+  local one, first = { ranks = context.ranks, times_valid = context.times_valid }, rows[1]
   for _, key in ipairs(KEYS) do one[key] = first[key] end
   local us, field = add_times(one, rows, context.average)
   add_ranks(one, rows, field)

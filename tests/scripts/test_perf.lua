@@ -442,11 +442,41 @@ function TestPerf.test_what_cannot_be_measured_is_said()
     "-e", 64, "--layout", "nccl-tests")
   succeed(result)
   luaunit.assertStrContains(result.stdout,
-    "# hypercube: 3 ranks are not a power of 2, skipping")
+    "# nclua: hypercube: 3 ranks are not a power of 2, skipping")
   local other <close> = scratch.folder()
   result = run(other.path, "--collective", "hypercube", "-g", 3)
   luaunit.assertEquals(result.exit_code, 1)
   luaunit.assertStrContains(result.stderr, "nothing is left to measure")
+end
+
+function TestPerf.test_fewer_devices_than_ranks()
+  local folder <close> = scratch.folder()
+  local argv = command(folder.path, "-b", 64, "-e", 64, "-g", 3, "--layout", "nccl-tests")
+  local env = { NCLUA_CPU_DEVICES = 2, NCLUA_CUDA_DEVICES = 2 }
+  local result = assert(process.run(argv, { env = env, timeout_s = 60 }))
+  succeed(result)
+  luaunit.assertStrContains(result.stdout, "there are 2 devices: measured with 2")
+  luaunit.assertEquals(table_of(result.stdout)[1].ranks, 2)
+  table.move({ "-r", 2 }, 1, 2, #argv + 1, argv)
+  argv[6] = "second"
+  result = assert(process.run(argv, { env = env, timeout_s = 60 }))
+  luaunit.assertEquals(result.exit_code, 1)
+  luaunit.assertStrContains(result.stderr, "expected 0 to 1, or all, got '2'")
+end
+
+function TestPerf.test_shared_devices_are_no_measurement()
+  local folder <close> = scratch.folder()
+  local argv = command(folder.path, "-b", 64, "-e", 64, "-g", 3, "--oversubscribe")
+  local result = assert(process.run(argv, { timeout_s = 60,
+    env = { NCLUA_CPU_DEVICES = 2, NCLUA_CUDA_DEVICES = 2 } }))
+  succeed(result)
+  luaunit.assertStrContains(result.stdout, "ALL TIMES ARE INVALID")
+  local dir = folder.path .. "/logs/perf/r"
+  for _, row in ipairs(assert(csv.read(dir .. "/results.csv"))) do
+    luaunit.assertEquals({ row.times_valid, row.wrong }, { false, 0 })
+  end
+  local _, marks = files.read(dir .. "/summary.md"):gsub("The times are invalid", "")
+  luaunit.assertEquals(marks, 3)
 end
 
 function TestPerf.test_in_the_world_of_a_launcher()

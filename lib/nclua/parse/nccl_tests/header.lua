@@ -141,7 +141,7 @@ end
 
 -- What may follow a "#" and says nothing that a record holds.
 local DECORATION = {
-  "^$", "^Using devices", "^nclua ", "^%(B%)", "^out%-of%-place", "^Blocking Enabled",
+  "^$", "^Using devices", "^nclua[ :]", "^%(B%)", "^out%-of%-place", "^Blocking Enabled",
   "^Per%-Iteration Report", "^Parallel Init Enabled", "^GPU memory usage",
   "^skipping json output", "^error:", "^NCCL Tests compiled with", "^NCCL_TESTS_",
   "^rank=", "^```", "^{}$",
