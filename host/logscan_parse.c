@@ -76,15 +76,17 @@ static int keep(struct logscan_book *b, struct cursor w) {
 
 /* " sendbuff 0x.. recvbuff 0x.. count 4 datatype 7 op 0 root 0 comm 0x.." */
 static bool operation_fields(struct cursor *c, struct logscan_key *key) {
-  uint64_t send, receive;
-  if (!literal(c, " sendbuff ") || !pointer(c, &send)) return false;
-  if (!literal(c, " recvbuff ") || !pointer(c, &receive)) return false;
+  struct cursor send, receive; /* only whether they are the same counts */
+  if (!literal(c, " sendbuff ") || !word(c, &send)) return false;
+  if (!literal(c, " recvbuff ") || !word(c, &receive)) return false;
   if (!literal(c, " count ") || !decimal(c, &key->of.operation.count)) return false;
   if (!literal(c, " datatype ") || !integer(c, &key->of.operation.datatype)) return false;
   if (!literal(c, " op ") || !integer(c, &key->of.operation.op)) return false;
   if (!literal(c, " root ") || !integer(c, &key->of.operation.root)) return false;
   if (!literal(c, " comm ") || !pointer(c, &key->of.operation.comm)) return false;
-  key->of.operation.in_place = send == receive;
+  size_t length = (size_t)(send.end - send.at);
+  key->of.operation.in_place = length == (size_t)(receive.end - receive.at) &&
+                               memcmp(send.at, receive.at, length) == 0;
   return true;
 }
 

@@ -10,7 +10,7 @@ struct logscan_strings {
   char *bytes;
   size_t used, size;
   uint32_t *offsets, *lengths;
-  int32_t *index; /* open addressing, id + 1 */
+  uint64_t *index; /* open addressing: id + 1 below, half of the hash above */
   int count, room, slots;
 };
 
@@ -19,7 +19,7 @@ int logscan_strings_add(struct logscan_strings *s, const char *text, size_t leng
 
 struct logscan_records {
   struct logscan_record *rows;
-  int32_t *index; /* open addressing, row + 1 */
+  uint64_t *index;
   int count, room, slots;
   int counts[LOGSCAN_RECORD_END];
 };

@@ -8,9 +8,9 @@ enum { MOST_STRINGS = 1 << 16, MOST_STRING_BYTES = 1 << 21, FIRST_ROOM = 1 << 8 
 
 static int most_records(int topic) {
   switch (topic) {
-    case LOGSCAN_OPERATION: return 1 << 16;
+    case LOGSCAN_OPERATION: return 1 << 14;
     case LOGSCAN_OTHER: return 1 << 10;
-    default: return 1 << 15;
+    default: return 1 << 13;
   }
 }
 
@@ -31,17 +31,32 @@ static uint64_t hash_bytes(const char *text, size_t length) {
   return mix(h ^ part);
 }
 
-/* Doubles an index of `id + 1` and enters all ids again; `hash_of` gives an id's hash. */
-static int rehash(int32_t **index, int *slots, int count, const void *owner,
+/* An index entry: most misses are seen without a look at what it points to. */
+static uint64_t entry_of(uint64_t hash, int id) {
+  return (hash & 0xffffffff00000000u) | (uint64_t)(id + 1);
+}
+
+static bool may_be(uint64_t entry, uint64_t hash) {
+  return (entry ^ hash) >> 32 == 0;
+}
+
+static int id_of(uint64_t entry) {
+  return (int)(entry & 0xffffffffu) - 1;
+}
+
+static void enter(uint64_t *index, int slots, uint64_t hash, int id) {
+  uint64_t mask = (uint64_t)slots - 1, at = hash;
+  while (index[at & mask]) at++;
+  index[at & mask] = entry_of(hash, id);
+}
+
+/* Doubles an index and enters all ids again; `hash_of` gives an id's hash. */
+static int rehash(uint64_t **index, int *slots, int count, const void *owner,
                   uint64_t (*hash_of)(const void *owner, int id)) {
   int wider = *slots ? *slots * 2 : FIRST_ROOM * 2;
-  int32_t *fresh = calloc((size_t)wider, sizeof *fresh);
+  uint64_t *fresh = calloc((size_t)wider, sizeof *fresh);
   if (!fresh) return -1;
-  for (int id = 0; id < count; id++) {
-    uint64_t at = hash_of(owner, id);
-    while (fresh[at & (uint64_t)(wider - 1)]) at++;
-    fresh[at & (uint64_t)(wider - 1)] = id + 1;
-  }
+  for (int id = 0; id < count; id++) enter(fresh, wider, hash_of(owner, id), id);
   free(*index);
   *index = fresh;
   *slots = wider;
@@ -81,18 +96,16 @@ static int strings_grow(struct logscan_strings *s, size_t length) {
 }
 
 int logscan_strings_add(struct logscan_strings *s, const char *text, size_t length) {
-  uint64_t hash = hash_bytes(text, length);
-  for (uint64_t at = hash; s->slots; at++) {
-    int id = s->index[at & (uint64_t)(s->slots - 1)] - 1;
-    if (id < 0) break;
-    if (s->lengths[id] == length && !memcmp(s->bytes + s->offsets[id], text, length)) {
+  uint64_t hash = hash_bytes(text, length), mask = (uint64_t)s->slots - 1, entry;
+  for (uint64_t at = hash; s->slots && (entry = s->index[at & mask]); at++) {
+    int id = id_of(entry);
+    if (may_be(entry, hash) && s->lengths[id] == length &&
+        !memcmp(s->bytes + s->offsets[id], text, length)) {
       return id;
     }
   }
   if (strings_grow(s, length)) return -1;
-  uint64_t at = hash;
-  while (s->index[at & (uint64_t)(s->slots - 1)]) at++;
-  s->index[at & (uint64_t)(s->slots - 1)] = s->count + 1;
+  enter(s->index, s->slots, hash, s->count);
   s->offsets[s->count] = (uint32_t)s->used;
   s->lengths[s->count] = (uint32_t)length;
   memcpy(s->bytes + s->used, text, length);
@@ -120,9 +133,7 @@ static int records_insert(struct logscan_records *r, const struct logscan_key *k
                           uint64_t hash) {
   int topic = key->topic;
   if (r->counts[topic] == most_records(topic) || records_grow(r)) return -1;
-  uint64_t at = hash;
-  while (r->index[at & (uint64_t)(r->slots - 1)]) at++;
-  r->index[at & (uint64_t)(r->slots - 1)] = r->count + 1;
+  enter(r->index, r->slots, hash, r->count);
   r->counts[topic]++;
   r->rows[r->count] = (struct logscan_record){.key = *key};
   return r->count++;
@@ -135,14 +146,20 @@ static void keep(struct logscan_record *row, uint64_t value) {
   if (row->key.topic != LOGSCAN_OPERATION && value < row->low) row->low = value;
 }
 
+static int records_find(const struct logscan_records *r, const struct logscan_key *key,
+                        uint64_t hash) {
+  uint64_t mask = (uint64_t)r->slots - 1, entry;
+  for (uint64_t at = hash; r->slots && (entry = r->index[at & mask]); at++) {
+    int row = id_of(entry);
+    if (may_be(entry, hash) && !memcmp(&r->rows[row].key, key, sizeof *key)) return row;
+  }
+  return -1;
+}
+
 int logscan_records_add(struct logscan_records *r, const struct logscan_key *key,
                         uint64_t line, uint64_t value) {
   uint64_t hash = hash_bytes((const char *)key, sizeof *key);
-  int row = -1;
-  for (uint64_t at = hash; r->slots; at++) {
-    row = r->index[at & (uint64_t)(r->slots - 1)] - 1;
-    if (row < 0 || !memcmp(&r->rows[row].key, key, sizeof *key)) break;
-  }
+  int row = records_find(r, key, hash);
   if (row < 0) row = records_insert(r, key, hash);
   if (row < 0) return -1;
   struct logscan_record *record = &r->rows[row];

@@ -142,8 +142,8 @@ function TestLogscan.test_limits()
     lines[i] = P .. ("%d Bytes -> Algo 1 proto 0 time 1"):format(i)
   end
   local scanner = scan(table.concat(lines, "\n"))
-  luaunit.assertEquals(#scanner:records("selection"), 32768)
-  luaunit.assertEquals(scanner:totals().overflow.selection, 40000 - 32768)
+  luaunit.assertEquals(#scanner:records("selection"), 8192)
+  luaunit.assertEquals(scanner:totals().overflow.selection, 40000 - 8192)
 end
 
 function TestLogscan.test_each()

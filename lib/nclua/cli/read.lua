@@ -20,6 +20,8 @@ local options = command.options("nclua read",
     { "all", false, "print all rows of all tables" },
   }, arg)
 
+collectgarbage("generational") -- much is read, little is kept
+
 local is_understood = true
 
 local function complain(path, message)
@@ -63,10 +65,12 @@ end
 local function write(...) io.stdout:write(...) end
 
 local function print_json(docs)
-  if #docs == 1 then return print(output.json(docs[1])) end
-  local parts = {}
-  for i, doc in ipairs(docs) do parts[i] = output.json(doc) end
-  print("[" .. table.concat(parts, ",\n") .. "]")
+  if #docs ~= 1 then write("[") end
+  for i, doc in ipairs(docs) do
+    if i > 1 then write(",\n") end
+    output.write_json(doc, write)
+  end
+  write(#docs ~= 1 and "]\n" or "\n")
 end
 
 local function print_csv(docs)

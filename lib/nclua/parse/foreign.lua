@@ -18,6 +18,7 @@ local PREFIXES = {
 ---@return string rest
 ---@return integer? rank the launcher's rank, if there was a prefix
 function foreign.strip_launcher(line)
+  if not line:find("^[%[(]") and not line:find("^%s*%d+:") then return line end
   local front = line:sub(1, MOST_PREFIX)
   for _, pattern in ipairs(PREFIXES) do
     local _, last, rank = front:find(pattern)

@@ -111,8 +111,8 @@ end
 
 -- The rows under "Enabled NCCL Func/Proto/Algo Matrix:" carry no prefix.
 local function take_matrix_row(self, text)
-  local name = text:match("^%s*(%a+) | [%s%d%a]+ | ")
-  if not name or not self.matrix then return false end
+  local name = self.matrix and text:match("^%s*(%a+) | [%s%d%a]+ | ")
+  if not name then return false end
   local cells = {}
   for word in text:gsub("^[^|]*|", ""):gmatch("[^|%s]+") do cells[#cells + 1] = word end
   self.matrix[name] = cells
@@ -203,7 +203,7 @@ function nccl_log.parser(options)
     on_text = options.on_text, on_record = options.on_record,
     contexts = {}, threads = {}, by_comm = {}, versions = {}, version_seen = {},
     env = {}, plugins = {}, warnings = {}, watchdog = watchdog.new(), issues = {},
-    issue_count = 0, left_out = {}, kept = {}, kept_bytes = 0,
+    issue_count = 0, left_out = {}, kept = {}, kept_bytes = 0, rows_seen = {},
   }, Parser)
   self.on_event = function(topic, text, line, thread, is_glued, extra)
     local handler = HANDLERS[topic]

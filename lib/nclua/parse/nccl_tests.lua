@@ -133,6 +133,7 @@ end
 
 -- Functions that patched programs print in front of every piece of a line.
 local function without_traces(text)
+  if not text:find("(), ", 1, true) then return text end
   local first, last = foreign.find_trace(text)
   while first do
     text = text:sub(1, first - 1) .. " " .. text:sub(last + 1)

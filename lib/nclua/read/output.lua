@@ -127,31 +127,40 @@ local function json_row(columns, row)
   return "{" .. table.concat(parts, ",") .. "}"
 end
 
-local function json_list(items, encode)
-  local parts = {}
-  for i, item in ipairs(items) do parts[i] = encode(item) end
-  return "[" .. table.concat(parts, ",\n") .. "]"
+-- [ROW, ROW]: a row at a time, for there may be many.
+local function write_rows(write, columns, rows)
+  write("[")
+  for i, row in ipairs(rows) do write(i > 1 and ",\n" or "", json_row(columns, row)) end
+  write("]")
 end
 
 --- One JSON object: path, kind, facts, tables (lists of objects), problems.
 ---@param doc nclua.read.document
+---@param write fun(...: string)
+function output.write_json(doc, write)
+  write('{"path":', json_string(doc.path), ',"kind":', json_string(doc.kind), ',"facts":{')
+  for i, fact in ipairs(doc.facts) do
+    write(i > 1 and "," or "", json_string(fact[1]), ":", json_value(fact[2]))
+  end
+  write('},\n"tables":{')
+  for i, data in ipairs(doc.tables) do
+    write(i > 1 and ",\n" or "", json_string(data.name), ":")
+    write_rows(write, data.columns, data.rows)
+  end
+  write('},\n"problem_count":', csv.number(doc.problem_count), ',"problems":')
+  write_rows(write, { "line", "why", "text" }, doc.problems)
+  write("}")
+end
+
+--- The same as a text.
+---@param doc nclua.read.document
 ---@return string
 function output.json(doc)
-  local facts, tables = {}, {}
-  for i, fact in ipairs(doc.facts) do
-    facts[i] = json_string(fact[1]) .. ":" .. json_value(fact[2])
-  end
-  for i, data in ipairs(doc.tables) do
-    tables[i] = json_string(data.name) .. ":" .. json_list(data.rows, function(row)
-      return json_row(data.columns, row)
-    end)
-  end
-  return ('{"path":%s,"kind":%s,"facts":{%s},\n"tables":{%s},\n"problem_count":%d,'
-    .. '"problems":%s}'):format(json_string(doc.path), json_string(doc.kind),
-    table.concat(facts, ","), table.concat(tables, ",\n"), doc.problem_count,
-    json_list(doc.problems, function(p)
-      return json_row({ "line", "why", "text" }, p)
-    end))
+  local pieces = {}
+  output.write_json(doc, function(...)
+    for i = 1, select("#", ...) do pieces[#pieces + 1] = (select(i, ...)) end
+  end)
+  return table.concat(pieces)
 end
 
 --- The tables of one name of all documents, as CSV; the first document's first table if no

@@ -13,6 +13,9 @@ local MOST_MATRIX_LINES = 10000
 
 -- A terminal's colours survive in copies of nvidia-smi's output.
 local function is_matrix_line(line)
+  local may_be = line:find("GPU", 1, true) or line:find("NIC", 1, true)
+    or line:find(" = ", 1, true) or line:find("egend", 1, true)
+  if not may_be then return false end
   local plain = line:gsub("\27%[[%d;]*m", "")
   return plain:find("^%s*GPU%d+%s") ~= nil or plain:find("^%s*NIC%d+[:%s]") ~= nil
     or plain:find("^%s*Legend:") ~= nil or plain:find("^%s*NIC Legend:") ~= nil

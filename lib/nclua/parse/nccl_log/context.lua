@@ -7,6 +7,7 @@ local MOST_ORDERS = 64
 
 local function new(self, thread, line)
   if #self.contexts == MOST_CONTEXTS then
+    self.is_full = true
     self:leave_out("communicator ranks")
     self.threads[thread] = nil
     return nil

@@ -57,6 +57,11 @@ function graph.HANDLERS.graph(self, text, line, thread)
   if new.name then one.graphs[new.name] = new end
 end
 
+-- Lines about something that was not there; or was left out, when there is too much.
+local function homeless(self, line, why, text)
+  if not self.is_full then self:issue(line, why, text) end
+end
+
 -- " 0 : NET/0 GPU/0 GPU/1 NET/0"
 function graph.HANDLERS.hops(self, text, line, thread, is_glued)
   if is_glued then
@@ -64,9 +69,9 @@ function graph.HANDLERS.hops(self, text, line, thread, is_glued)
   end
   local one = self.threads[thread]
   local last = one and one.graphs[#one.graphs]
-  if not last then return self:issue(line, "a channel of no graph", text) end
-  local hops = foreign.trim(text):match("^%d+ :%s*(.*)$")
-  if #last.paths < MOST_HOPS then table.insert(last.paths, self:keep(hops)) end
+  if not last then return homeless(self, line, "a channel of no graph", text) end
+  if #last.paths == MOST_HOPS then return end
+  table.insert(last.paths, self:keep(foreign.trim(text):match("^%d+ :%s*(.*)$")))
 end
 
 -- "=== System : maxBw 240.0 totalBw 240.0 ===", "maxWidth 252.0" up to 2.13
@@ -102,7 +107,7 @@ end
 function graph.HANDLERS.node(self, text, line, thread)
   local one = self.threads[thread]
   local system = one and one.system
-  if not system then return self:issue(line, "a topology line of no system", text) end
+  if not system then return homeless(self, line, "a topology line of no system", text) end
   read_cpu(system, text)
   if text:find("NVS/", 1, true) then system.has_nvswitch = true end
   if #system.nodes < MOST_NODES then table.insert(system.nodes, self:keep(text)) end
@@ -111,7 +116,7 @@ end
 function graph.HANDLERS.paths(self, text, line, thread)
   local one = self.threads[thread]
   local system = one and one.system
-  if not system then return self:issue(line, "topology paths of no system", text) end
+  if not system then return homeless(self, line, "topology paths of no system", text) end
   if #system.paths < MOST_NODES then table.insert(system.paths, self:keep(text)) end
 end
 

@@ -52,23 +52,35 @@ local function take_threads(one, text)
   end
 end
 
+-- The values of a row; false where a cell is none. Communicators mostly print the same.
+local function values_of(self, text)
+  local known = self.rows_seen[text]
+  if known then return known end
+  local values = cells_of(text)
+  for i, cell in ipairs(values) do
+    local latency, bandwidth = cell:match("^(%S-)/%s*(%S+)$")
+    latency, bandwidth = tonumber(latency), tonumber(bandwidth)
+    values[i] = latency and bandwidth
+      and { latency_us = latency, bandwidth_gbps = bandwidth } or false
+  end
+  if self:keep(text) then self.rows_seen[text] = values end
+  return values
+end
+
 local function take_row(self, one, text, line)
-  local name = text:match("^%s*(%a+)")
-  local collective = names.collective(name)
-  local cells = cells_of(text)
+  local collective = names.collective(text:match("^%s*(%a+)"))
+  local values = values_of(self, text)
   one.tuning = one.tuning or {}
   one.tuning[collective] = one.tuning[collective] or {}
-  for i, cell in ipairs(cells) do
-    local latency, bandwidth = cell:match("^(%S-)/%s*(%S+)$")
+  for i, value in ipairs(values) do
     local column = one.columns[i]
-    if column and tonumber(latency) and tonumber(bandwidth) then
-      set(one.tuning[collective], column,
-        { latency_us = tonumber(latency), bandwidth_gbps = tonumber(bandwidth) })
+    if column and value then
+      set(one.tuning[collective], column, value)
     else
       self:issue(line, "a table cell that could not be read", text)
     end
   end
-  if #cells == 0 then self:issue(line, "a table row that was cut", text) end
+  if #values == 0 then self:issue(line, "a table row that was cut", text) end
 end
 
 function model_table.HANDLERS.table(self, text, line, thread, is_glued)
