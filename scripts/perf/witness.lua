@@ -29,8 +29,9 @@ local QUIET = { iters = 1, warmups = 0, passes = 1, stable = 0, check = 0, agg_i
 local function environment(run)
   local env = { NCCL_DEBUG = "INFO", NCCL_DEBUG_SUBSYS = "INIT,ENV,GRAPH,TUNING",
     NCCL_DEBUG_FILE = run:path(("raw/nccl/%s_%%h_%%p.log"):format(witness.NAME)) }
-  if not os.getenv("NCCL_TUNER_PLUGIN") then
-    env.NCCL_TUNER_PLUGIN = steering.environment().NCCL_TUNER_PLUGIN
+  local ok, tuner = pcall(steering.environment) -- without a cache folder there is none
+  if ok and not os.getenv("NCCL_TUNER_PLUGIN") then
+    env.NCCL_TUNER_PLUGIN = tuner.NCCL_TUNER_PLUGIN
     env.NCLUA_TUNER_OBSERVE = run:path(("raw/nccl/%s_%%h_%%p.csv"):format(witness.NAME))
   end
   return env
