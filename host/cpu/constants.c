@@ -18,11 +18,13 @@
 static const struct cpu_constants shipped = {
   .cells =
     {
-      [CPU_TREE] = {{0.15f, 0.45f, 3, 14}, {0.15f, 0.45f, 3, 16}, {0.15f, 0.55f, 2.8f, 37}},
-      [CPU_RING] = {{0.15f, 0.28f, 0.8f, 7.5f},
-                    {0.15f, 0.3f, 0.8f, 11},
-                    {0.15f, 0.4f, 0.8f, 26}},
-      [CPU_PAT] = {[CPU_SIMPLE] = {0.15f, 0.9f, 1.5f, 22}},
+      [CPU_TREE] = {{0.15f, 0.22f, 6.5f, 2.6f, 4},
+                    {0.15f, 0.25f, 9, 2.6f, 6},
+                    {0.15f, 0.28f, 18, 2.6f, 12}},
+      [CPU_RING] = {{0.15f, 0.22f, 7.5f, 0.85f, 5.5f},
+                    {0.15f, 0.25f, 11.5f, 0.9f, 8},
+                    {0.15f, 0.28f, 25, 0.9f, 20}},
+      [CPU_PAT] = {[CPU_SIMPLE] = {0.15f, 0.32f, 22, 1.4f, 16}},
     },
 };
 
@@ -70,24 +72,26 @@ static bool is_sane(float value, float least) {
   return isfinite(value) && value >= least && value < 1e6f;
 }
 
-/* "Ring LL 0.3 0.2 3.1 8.5": the figures of a cell. */
+/* "Ring LL 0.3 0.2 8.5 3.1 7.9": the figures of a cell, in their order. */
 static bool read_cell(const char *line, struct cpu_constants *c) {
   char algorithm[16], protocol[16];
   struct cpu_cell_constants cell;
   if (sscanf(line,
-             "%15s %15s %f %f %f %f",
+             "%15s %15s %f %f %f %f %f",
              algorithm,
              protocol,
              &cell.base_us,
              &cell.hop_us,
+             &cell.bandwidth_gbps,
              &cell.shared_hop_us,
-             &cell.bandwidth_gbps) != 6) {
+             &cell.shared_bandwidth_gbps) != 7) {
     return false;
   }
   const int a = find(algorithm, cpu_algorithm_names, CPU_ALGORITHMS);
   const int p = find(protocol, cpu_protocol_names, CPU_PROTOCOLS);
   if (a < 0 || p < 0 || !is_sane(cell.base_us, 0) || !is_sane(cell.hop_us, 0) ||
-      !is_sane(cell.shared_hop_us, 0) || !is_sane(cell.bandwidth_gbps, 1e-6f)) {
+      !is_sane(cell.shared_hop_us, 0) || !is_sane(cell.bandwidth_gbps, 1e-6f) ||
+      !is_sane(cell.shared_bandwidth_gbps, 1e-6f)) {
     return false;
   }
   c->cells[a][p] = cell;

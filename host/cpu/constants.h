@@ -11,8 +11,9 @@
 struct cpu_cell_constants {
   float base_us;        /* of any operation, however few its steps */
   float hop_us;         /* a step, where each rank has a core */
-  float shared_hop_us;  /* a step, where ranks take turns on the cores */
-  float bandwidth_gbps; /* 1e9 bytes a second that a channel with a core of its own moves */
+  float bandwidth_gbps; /* 1e9 bytes a second that a channel moves on a core of its own */
+  /* The same where ranks take turns on the cores; the bandwidth is that of a whole core. */
+  float shared_hop_us, shared_bandwidth_gbps;
 };
 
 struct cpu_constants {

@@ -85,12 +85,15 @@ static bool is_shared(const struct cpu_model *m) {
   return m->ranks > m->cores;
 }
 
-static float find_most(const struct cpu_cell_constants cells[CPU_PROTOCOLS]) {
-  float most = 0;
-  for (int p = 0; p < CPU_PROTOCOLS; p++) {
-    if (cells[p].bandwidth_gbps > most) most = cells[p].bandwidth_gbps;
-  }
-  return most;
+/* What a channel moves on a whole core. */
+static float core_rate(const struct cpu_model *m, const struct cpu_constants *constants,
+                       int a, int p) {
+  const struct cpu_cell_constants *c = &constants->cells[a][p];
+  return is_shared(m) ? c->shared_bandwidth_gbps : c->bandwidth_gbps;
+}
+
+static float larger(float a, float b) {
+  return a > b ? a : b;
 }
 
 static void fill(double limits[4][3], float value) {
@@ -100,8 +103,11 @@ static void fill(double limits[4][3], float value) {
 /* The limits are such that they limit nothing until a plugin lowers them. */
 void cpu_model_export(const struct cpu_model *m, const struct cpu_constants *constants,
                       struct cpu_tuner_constants *out) {
-  const struct cpu_cell_constants *tree = constants->cells[CPU_TREE];
-  const struct cpu_cell_constants *ring = constants->cells[CPU_RING];
+  float tree[CPU_PROTOCOLS], ring[CPU_PROTOCOLS];
+  for (int p = 0; p < CPU_PROTOCOLS; p++) {
+    tree[p] = core_rate(m, constants, CPU_TREE, p);
+    ring[p] = core_rate(m, constants, CPU_RING, p);
+  }
   *out = (struct cpu_tuner_constants){0};
   for (int a = 0; a < CPU_ALGORITHMS; a++) {
     for (int p = 0; p < CPU_PROTOCOLS; p++) {
@@ -111,18 +117,17 @@ void cpu_model_export(const struct cpu_model *m, const struct cpu_constants *con
         (double)(is_shared(m) ? c->shared_hop_us : c->hop_us);
     }
   }
-  const float tree_ll = tree[CPU_LL].bandwidth_gbps, ring_ll = ring[CPU_LL].bandwidth_gbps;
-  fill(out->ll_most, (tree_ll > ring_ll ? tree_ll : ring_ll) * (float)m->channels);
-  fill(out->ring_ll128_most, ring[CPU_LL128].bandwidth_gbps);
-  fill(out->tree_ll128_most, tree[CPU_LL128].bandwidth_gbps);
-  fill(out->tree_most, find_most(tree));
+  fill(out->ll_most, larger(tree[CPU_LL], ring[CPU_LL]) * (float)m->channels);
+  fill(out->ring_ll128_most, ring[CPU_LL128]);
+  fill(out->tree_ll128_most, tree[CPU_LL128]);
+  fill(out->tree_most, larger(larger(tree[CPU_LL], tree[CPU_LL128]), tree[CPU_SIMPLE]));
 }
 
 /* What all channels of a rank move. */
 static float move_rate(const struct cpu_model *m, const struct cpu_constants *constants,
                        const struct cpu_tuner_constants *edited, int a, int p) {
   const float channels = (float)m->channels;
-  float rate = channels * constants->cells[a][p].bandwidth_gbps * m->core_share;
+  float rate = channels * core_rate(m, constants, a, p) * m->core_share;
   if (a == CPU_RING && p == CPU_LL128) {
     rate = at_most(rate, (double)channels * edited->ring_ll128_most[0][0]);
   }
@@ -152,13 +157,13 @@ static float count_steps(const struct cpu_model *m, enum cpu_function f, int a) 
   return (f == CPU_ALL_REDUCE ? 2 : 1) * others * crowd;
 }
 
-/* From what a rank moves to what the operation moves, as NCCL has it: bytes of AllGather
-   and ReduceScatter are those of all ranks. */
-static float convert(const struct cpu_model *m, enum cpu_function f, int a, float rate) {
+/* From what a rank moves to what the operation moves: bytes of AllGather and ReduceScatter
+   are those of all ranks. An AllReduce passes over n - 1 edges twice, in a ring or a tree;
+   NCCL counts a tree's n. */
+static float convert(const struct cpu_model *m, enum cpu_function f, float rate) {
   const float ranks = (float)m->ranks;
   if (f == CPU_BROADCAST || f == CPU_REDUCE) return rate;
-  if (f != CPU_ALL_REDUCE) return rate * ranks / (ranks - 1);
-  return a == CPU_RING ? rate * ranks / (2 * (ranks - 1)) : rate / 2;
+  return rate * ranks / ((f == CPU_ALL_REDUCE ? 2 : 1) * (ranks - 1));
 }
 
 /* Has this backend such a cell? NCCL's PAT is for Simple alone. */
@@ -175,7 +180,7 @@ static bool is_enabled(const struct cpu_model *m, int f, int a, int p) {
 void cpu_model_make(struct cpu_model *m, const struct cpu_constants *constants,
                     const struct cpu_tuner_constants *edited) {
   for (int a = CPU_TREE; a <= CPU_RING; a++) {
-    m->graph_bw[a] = constants->cells[a][CPU_SIMPLE].bandwidth_gbps * m->core_share;
+    m->graph_bw[a] = core_rate(m, constants, a, CPU_SIMPLE) * m->core_share;
   }
   for (int i = 0; i < CPU_MODELLED * CPU_ALGORITHMS * CPU_PROTOCOLS; i++) {
     const int f = i / (CPU_ALGORITHMS * CPU_PROTOCOLS);
@@ -186,7 +191,7 @@ void cpu_model_make(struct cpu_model *m, const struct cpu_constants *constants,
                                   (double)steps * edited->hardware[CPU_HARDWARE_PCI][a][p]);
     if (!is_enabled(m, f, a, p)) continue; /* the latency stands in NCCL's table */
     m->bandwidth[f][a][p] =
-      convert(m, (enum cpu_function)f, a, move_rate(m, constants, edited, a, p));
+      convert(m, (enum cpu_function)f, move_rate(m, constants, edited, a, p));
   }
 }
 

@@ -13,10 +13,13 @@
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
+#define ONES                                                                               \
+  { 1, 1, 1, 1, 1 }
+
 static const struct cpu_constants flat = {
-  .cells = {[CPU_TREE] = {{1, 1, 1, 1}, {1, 1, 1, 1}, {1, 1, 1, 1}},
-            [CPU_RING] = {{1, 1, 1, 1}, {1, 1, 1, 1}, {1, 1, 1, 1}},
-            [CPU_PAT] = {[CPU_SIMPLE] = {1, 1, 1, 1}}},
+  .cells = {[CPU_TREE] = {ONES, ONES, ONES},
+            [CPU_RING] = {ONES, ONES, ONES},
+            [CPU_PAT] = {[CPU_SIMPLE] = ONES}},
 };
 
 /* A communicator that has nothing but what the selection looks at. */
@@ -118,8 +121,8 @@ static void test_ties_go_to_the_lowest_numbers(void **state) {
 static void test_the_cheapest_wins(void **state) {
   (void)state;
   struct cpu_constants c = flat;
-  c.cells[CPU_RING][CPU_LL] = (struct cpu_cell_constants){0.1f, 0.1f, 0.1f, 1};
-  c.cells[CPU_RING][CPU_SIMPLE] = (struct cpu_cell_constants){5, 5, 5, 100};
+  c.cells[CPU_RING][CPU_LL] = (struct cpu_cell_constants){0.1f, 0.1f, 1, 0.1f, 1};
+  c.cells[CPU_RING][CPU_SIMPLE] = (struct cpu_cell_constants){5, 5, 100, 5, 100};
   struct ncclComm comm = make_comm(2, 2, 1, &c);
   comm.recent = cpu_select_recent();
   for (size_t round = 0; round < 2 * 20; round++) { /* the second time it remembers them */
@@ -157,9 +160,9 @@ static void test_model(void **state) {
   assert_true(m->latency[CPU_ALL_GATHER][CPU_RING][CPU_LL] == 4);
   assert_true(m->latency[CPU_ALL_GATHER][CPU_PAT][CPU_SIMPLE] == 3);
   assert_true(m->latency[CPU_BROADCAST][CPU_RING][CPU_LL] == 4);
-  /* 2 GB/s, of which the ring's AllReduce gives 4 of 6. */
+  /* 2 GB/s, of which an AllReduce gives 4 of 6. */
   assert_true(m->bandwidth[CPU_ALL_REDUCE][CPU_RING][CPU_LL] == 2.0f * 4 / 6);
-  assert_true(m->bandwidth[CPU_ALL_REDUCE][CPU_TREE][CPU_LL] == 1);
+  assert_true(m->bandwidth[CPU_ALL_REDUCE][CPU_TREE][CPU_LL] == 2.0f * 4 / 6);
   assert_true(m->bandwidth[CPU_REDUCE_SCATTER][CPU_RING][CPU_LL] == 2.0f * 4 / 3);
   assert_true(m->bandwidth[CPU_REDUCE][CPU_RING][CPU_LL] == 2);
   /* What NCCL has no cell for. */
@@ -172,14 +175,14 @@ static void test_model(void **state) {
   /* A group of 12: the ring pays for each, the tree for every ten. */
   assert_true(cpu_model_time(m, CPU_ALL_REDUCE, CPU_RING, CPU_LL, 0, 12) == 7 * 12);
   assert_true(cpu_model_time(m, CPU_ALL_REDUCE, CPU_TREE, CPU_LL, 0, 12) == 5 * 2);
-  assert_true(cpu_model_time(m, CPU_ALL_REDUCE, CPU_TREE, CPU_LL, 1000, 1) == 5 + 1);
+  assert_true(cpu_model_time(m, CPU_ALL_REDUCE, CPU_TREE, CPU_LL, 4000, 1) == 5 + 3);
 }
 
 static void test_groups_are_chosen_for_as_one(void **state) {
   (void)state;
   struct cpu_constants c = flat;
-  c.cells[CPU_RING][CPU_LL] = (struct cpu_cell_constants){0.1f, 0.1f, 0.1f, 1};
-  c.cells[CPU_RING][CPU_SIMPLE] = (struct cpu_cell_constants){5, 5, 5, 100};
+  c.cells[CPU_RING][CPU_LL] = (struct cpu_cell_constants){0.1f, 0.1f, 1, 0.1f, 1};
+  c.cells[CPU_RING][CPU_SIMPLE] = (struct cpu_cell_constants){5, 5, 100, 5, 100};
   struct ncclComm comm = make_comm(2, 2, 1, &c);
   /* The small ones are one bundle, whatever stands between them; the large one another. */
   enum { MANY = 64 };

@@ -41,10 +41,10 @@ function TestCalibrate.test_fit_of_noise()
 end
 
 local CELLS = {
-  { algorithm = "Ring", protocol = "LL", base_us = 1, hop_us = 2, shared_hop_us = 2,
-    bandwidth_gbps = 4 },
-  { algorithm = "Ring", protocol = "Simple", base_us = 10, hop_us = 20, shared_hop_us = 20,
-    bandwidth_gbps = 40 },
+  { algorithm = "Ring", protocol = "LL", base_us = 1, hop_us = 2, bandwidth_gbps = 4,
+    shared_hop_us = 2, shared_bandwidth_gbps = 4 },
+  { algorithm = "Ring", protocol = "Simple", base_us = 10, hop_us = 20, bandwidth_gbps = 40,
+    shared_hop_us = 20, shared_bandwidth_gbps = 40 },
 }
 
 local ONE_CHANNEL = [[
@@ -94,8 +94,8 @@ end
 function TestCalibrate.test_a_wrong_file_is_told_and_left_alone()
   local folder <close> = scratch.folder()
   local path = folder.path .. "/figures.conf"
-  for _, line in ipairs({ "Ring LL 1 2 3", "Star LL 1 2 3 4", "Ring LL nan 1 1 1",
-    "Ring LL 1 1 1 0", "Ring LL -1 1 1 1", "hello" }) do
+  for _, line in ipairs({ "Ring LL 1 2 3 4", "Star LL 1 2 3 4 5", "Ring LL nan 1 1 1 1",
+    "Ring LL 1 1 0 1 1", "Ring LL 1 1 1 1 0", "Ring LL -1 1 1 1 1", "hello" }) do
     assert(files.write(path, "# x\n" .. line .. "\n"))
     local out = log_with(path)
     luaunit.assertStrContains(out, path .. ":2: not a line of nclua calibrate\n")

@@ -23,10 +23,11 @@ local cells, message = calibrate.run({ rounds = options.rounds, on_progress = fu
 end })
 if not cells then return fail(message) end
 
-print("algorithm  protocol  base µs   step µs  shared step µs  GB/s a channel  off by")
+print("algorithm  protocol  base µs   step µs     GB/s   shared: step µs     GB/s  off by")
 for _, c in ipairs(cells) do
-  print(("%-10s %-8s %8.2f %9.2f %15.2f %15.2f %5.0f %%"):format(c.algorithm, c.protocol,
-    c.base_us, c.hop_us, c.shared_hop_us, c.bandwidth_gbps, c.error_percent))
+  print(("%-10s %-8s %8.2f %9.2f %8.2f %17.2f %8.2f %5.0f %%"):format(c.algorithm,
+    c.protocol, c.base_us, c.hop_us, c.bandwidth_gbps, c.shared_hop_us,
+    c.shared_bandwidth_gbps, c.error_percent))
 end
 if options.dry_run then return end
 
