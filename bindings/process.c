@@ -2,6 +2,7 @@
 
 #include "bindings/bind.h"
 #include "bindings/open.h"
+#include "host/interrupt.h"
 #include "host/trace.h"
 
 #include <signal.h>
@@ -38,8 +39,10 @@ static int nothing(lua_State *L) {
   return 0;
 }
 
-/* Ctrl-C sets a hook that raises at the next call of a function: this is one. */
+/* Ctrl-C sets a hook that raises at the next call of a function: this is one. At a prompt
+   the hook counts instructions instead. */
 static void allow_interrupt(lua_State *L) {
+  if (interrupt_is_watched() && interrupt_is_asked()) luaL_error(L, "interrupted");
   lua_pushcfunction(L, nothing);
   lua_call(L, 0, 0);
 }

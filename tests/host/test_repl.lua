@@ -168,6 +168,7 @@ local INTERRUPTED = {
   { "loop", "while true do end" },
   { "caught", "while true do pcall(function() while true do end end) end" },
   { "coroutine", "coroutine.wrap(function() while true do end end)()" },
+  { "program", "process.run({ 'sleep', '50' })" },
   { "hang", RECV .. "s:sync()" },
   { "hang of a buffer", RECV .. "b:get(1)" },
   { "hang of a copy", RECV .. "b:copy_from({1,2},s)" },
