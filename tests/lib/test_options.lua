@@ -94,6 +94,25 @@ function TestOptions.test_help_shows_options_and_description()
   end
 end
 
+function TestOptions.test_positional_arguments()
+  local function of(kind, ...)
+    local rows = {
+      { "files", "", "what to read", positional = kind }, { "all", false, "" },
+    }
+    return options.parse("demo", "", rows, { ... })
+  end
+  for _, case in ipairs({
+    { "+", { "a", "--all", "b" }, { "a", "b" } }, { "*", {}, {} },
+    { "?", { "a" }, { "a" } },
+  }) do
+    local values = assert(of(case[1], table.unpack(case[2]))).values
+    luaunit.assertEquals(values.files, case[3])
+  end
+  luaunit.assertEquals(select(2, of("+")), "missing argument: files")
+  luaunit.assertEquals(select(2, of("?", "a", "b")), "unexpected argument: b")
+  luaunit.assertStrContains(assert(of("+", "--help")).help, "[<files>] ...")
+end
+
 function TestOptions.test_header_of_a_script()
   local source = "#!/usr/bin/env nclua\n--- One line.\n---\n--- More:\n---   indented\n"
     .. "local x\n--- no\n"

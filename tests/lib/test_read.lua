@@ -183,6 +183,45 @@ function TestRead.test_database()
     11)
 end
 
+local OWN = [[
+local cuda, nccl = require("nclua.cuda"), require("nclua.nccl")
+local comms, buffers = nccl.init_all(2), {}
+for i, comm in ipairs(comms) do
+  cuda.set_device(comm.device)
+  buffers[i] = cuda.buffer("f32", 4096):fill(1)
+end
+nccl.group(function()
+  for i, comm in ipairs(comms) do comm:all_reduce(buffers[i], buffers[i], "sum") end
+end)
+for _, comm in ipairs(comms) do
+  cuda.set_device(comm.device)
+  cuda.synchronize()
+  comm:close()
+end
+]]
+
+-- What nclua itself writes: the CPU backend's log, the tuner's observations, a trace.
+function TestRead.test_our_own_output()
+  local folder <close> = scratch.folder()
+  local at = folder.path .. "/"
+  local plugin = os.getenv("NCLUA"):gsub("[^/]*$", "") .. "plugins/libnccl-tuner-nclua.so"
+  local result = assert(process.run({ os.getenv("NCLUA"), "--backend", "cpu", "--trace",
+    at .. "trace.sqlite", "-e", OWN }, { env = {
+      NCCL_DEBUG = "INFO", NCCL_DEBUG_SUBSYS = "ALL", NCCL_DEBUG_FILE = at .. "log",
+      NCCL_TUNER_PLUGIN = plugin, NCLUA_TUNER_OBSERVE = at .. "observe.csv",
+    } }))
+  luaunit.assertTrue(result.ok, result.stderr)
+  for _, case in ipairs({
+    { "log", "nccl log", "operations", 2 },
+    { "observe.csv", "tuner observations", "calls" },
+    { "trace.sqlite", "trace", "kernels" },
+  }) do
+    local doc = assert(read.file(at .. case[1]))
+    luaunit.assertEquals({ doc.kind, doc.problem_count }, { case[2], 0 }, case[1])
+    luaunit.assertEquals(#table_of(doc, case[3]).rows, case[4] or 1, case[1])
+  end
+end
+
 function TestRead.test_ranks_of_a_run()
   local result = nclua({ FIXTURES .. "ranks" })
   luaunit.assertEquals(result.exit_code, 0)

@@ -6,9 +6,10 @@ local output = {}
 
 local MOST_ROWS, MOST_WIDTH = 25, 48
 
+-- People need no 17 digits; JSON, CSV and SQLite keep them.
 local function text_of(value)
   if value == nil then return "" end
-  local text = type(value) == "number" and csv.number(value) or tostring(value)
+  local text = math.type(value) == "float" and ("%.7g"):format(value) or tostring(value)
   return (text:gsub("%c", " "))
 end
 

@@ -32,7 +32,10 @@ end
 
 local function fill(doc, trace)
   doc:fact("kernel names from", trace.name_column)
-  for id, name in pairs(trace.devices) do doc:fact("GPU " .. id, name) end
+  local ids = {}
+  for id in pairs(trace.devices) do ids[#ids + 1] = id end
+  table.sort(ids)
+  for _, id in ipairs(ids) do doc:fact("GPU " .. id, trace.devices[id]) end
   if not trace.has_kernels then doc:problem("no table of kernels with start and end") end
   local tables = {}
   for name in pairs(trace.tables) do tables[#tables + 1] = { table = name } end
