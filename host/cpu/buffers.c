@@ -1,7 +1,5 @@
 #include "host/cpu/buffers.h"
-
-#include <stdint.h>
-#include <stdlib.h>
+#include "host/cpu/env.h"
 
 #define PAGE ((size_t)4096)
 #define SMALLEST PAGE
@@ -20,10 +18,8 @@ static const struct {
 };
 
 static size_t find_bytes(int protocol) {
-  const char *text = getenv(defaults[protocol].variable);
-  char *end = NULL;
-  long long wanted = text ? strtoll(text, &end, 0) : 0;
-  if (!text || *end || wanted < (long long)SMALLEST) return defaults[protocol].bytes;
+  const int64_t wanted = cpu_env_number(defaults[protocol].variable, 0);
+  if (wanted < (int64_t)SMALLEST) return defaults[protocol].bytes;
   return (size_t)wanted < LARGEST ? (size_t)wanted : LARGEST;
 }
 

@@ -78,6 +78,17 @@ void cpu_report_complete(ncclComm_t comm, const struct cpu_job *job) {
   report_birth(comm, job, true);
 }
 
+void cpu_report_abort(ncclComm_t c) {
+  if (!cpu_log_is_on(CPU_LOG_INIT)) return;
+  cpu_log(CPU_LOG_INIT,
+          "comm %p rank %d nRanks %d cudaDev %d busId %lx - Abort START",
+          (void *)c,
+          c->rank,
+          c->nranks,
+          c->device,
+          bus_id(c->device));
+}
+
 void cpu_report_end(ncclComm_t c, bool is_aborted) {
   if (!cpu_log_is_on(CPU_LOG_INIT)) return;
   cpu_log(CPU_LOG_INIT,
@@ -200,6 +211,9 @@ void cpu_report_graphs(ncclComm_t c) {
   report_orders(c);
   report_rings(c);
   report_trees(c);
+  cpu_log(CPU_LOG_INIT,
+          "P2P Chunksize set to %d",
+          (int)c->segment->buffers[CPU_LINK_P2P].slot_bytes[CPU_SIMPLE]);
 }
 
 void cpu_report_model(ncclComm_t c) {

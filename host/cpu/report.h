@@ -11,6 +11,7 @@ void cpu_report_start(ncclComm_t comm, const struct cpu_job *job);
 void cpu_report_graphs(ncclComm_t comm);
 void cpu_report_model(ncclComm_t comm);
 void cpu_report_complete(ncclComm_t comm, const struct cpu_job *job);
+void cpu_report_abort(ncclComm_t comm);
 void cpu_report_end(ncclComm_t comm, bool is_aborted);
 
 /* A call as the user made it; a collective as it was chosen. */

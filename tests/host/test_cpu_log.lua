@@ -82,6 +82,7 @@ local KINDS = {
     .. NUMBER .. " %- Init COMPLETE", 2 },
   { "NCCL_ALGO set by environment to ring;allreduce:tree,ring", 5 },
   { "NCCL_MIN_NCHANNELS set by environment to 2%.", 1 },
+  { "NCCL_BUFFSIZE set by environment to 1048576%.", 1 },
   { "TUNER/Plugin: Could not find: libnccl%-tuner%.so%. Using internal tuner plugin%.", 1 },
   { "Pattern [13]" .. PATTERN, 5 },
   { "Pattern 4" .. PATTERN, 5 },
@@ -97,6 +98,7 @@ local KINDS = {
   { "Ring %d%d : %d %-> %d %-> %d" },
   { "Tree %d+ : " .. TREE },
   { "Trees %[0%] [%-%d/>%[%] ]+", 5 },
+  { "P2P Chunksize set to %d+", 5 },
   { "Enabled NCCL Func/Proto/Algo Matrix:", 2 },
   { "  Algorithm   | [ %a|]+|", 6 },
   { "  Protocol    | [ %a%d|]+|", 6 },
@@ -126,6 +128,7 @@ local KINDS = {
 
 local FULL = {
   NCCL_DEBUG = "INFO", NCCL_DEBUG_SUBSYS = "ALL", NCCL_MIN_NCHANNELS = "2",
+  NCCL_BUFFSIZE = "0x100000",
   NCCL_ALGO = "ring;allreduce:tree,ring",
 }
 
