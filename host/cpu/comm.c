@@ -184,10 +184,13 @@ static ncclResult_t close_comm(ncclComm_t comm, enum cpu_rank_state state) {
   ncclResult_t rc = cpu_comm_check_handle(comm);
   if (rc) return rc;
   bool orderly = state == CPU_RANK_LEFT;
-  if (orderly) cpu_order_drain(comm);
+  if (orderly)
+    cpu_order_drain(comm);
+  else
+    cpu_report_abort(comm);
   cpu_comm_stop(comm, state);
   cpu_tuner_stop(&comm->tuner);
-  cpu_report_end(comm, state == CPU_RANK_ABORTED);
+  cpu_report_end(comm, !orderly);
   comm->magic = 0;
   cpu_comm_release(comm);
   return ncclSuccess;

@@ -2,6 +2,7 @@
 #include "host/cpu/comm.h"
 #include "host/cpu/fail.h"
 #include "host/cpu/group.h"
+#include "host/cpu/log.h"
 #include "host/cpu/unique_id.h"
 #include "host/cpu/wait.h"
 
@@ -47,6 +48,11 @@ static ncclResult_t run_split(struct cpu_job *job) {
   uint32_t sequence = ++parent->splits;
   post_mail(parent, sequence, job->color, job->key);
   ncclResult_t rc = find_place(job, sequence);
+  if (!rc && job->color == NCCL_SPLIT_NOCOLOR) {
+    cpu_log(CPU_LOG_INIT,
+            "Rank %d has color with NCCL_SPLIT_NOCOLOR, not creating a new communicator",
+            parent->rank);
+  }
   if (rc || job->color == NCCL_SPLIT_NOCOLOR) return rc;
   uint64_t salt = (uint64_t)sequence << 32 | (uint32_t)job->color;
   job->id = cpu_unique_id_derive(&parent->id, "split", salt);

@@ -123,7 +123,9 @@ local KINDS = {
   { choice("Broadcast", 8192, "RING"), 1 },
   { "comm " .. POINTER .. " rank %d nranks %d cudaDev %d busId %x+ %- Destroy COMPLETE",
     4 },
+  { "comm " .. POINTER .. " rank 0 nRanks 3 cudaDev 0 busId %x+ %- Abort START", 1 },
   { "comm " .. POINTER .. " rank 0 nranks 3 cudaDev 0 busId %x+ %- Abort COMPLETE", 1 },
+  { "Rank 2 has color with NCCL_SPLIT_NOCOLOR, not creating a new communicator", 1 },
 }
 
 local FULL = {
