@@ -20,6 +20,7 @@ static struct scanner *check_scanner(lua_State *L) {
   return s;
 }
 
+/* A callback may close its scanner: run() sees it by the turn and touches nothing more. */
 static int scanner_close(lua_State *L) {
   struct scanner *s = luaL_checkudata(L, 1, SCANNER);
   struct logscan *scan = s->scan;
@@ -126,6 +127,7 @@ static void set_string(lua_State *L, const struct scanner *s, const char *name, 
   lua_setfield(L, -2, name);
 }
 
+/* Pointers and ids as the log prints them: a script compares them with other lines. */
 static void set_hex(lua_State *L, const char *name, uint64_t value) {
   char text[32];
   snprintf(text, sizeof text, "0x%llx", (unsigned long long)value);

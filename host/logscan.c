@@ -85,7 +85,8 @@ static int threads_grow(struct threads *t, int text) {
   return 0;
 }
 
-/* The thread that a prefix names; -1 if there are too many to tell apart. */
+/* The thread that a prefix names; -1 if there are too many to tell apart. Its whole text is
+   the key: a thread that speaks of two devices counts as two. */
 static int thread_of(struct logscan *s, const struct logscan_prefix *p) {
   struct logscan_strings *strings = &s->book.strings;
   const char *text = s->line + p->host;
@@ -108,7 +109,8 @@ static int thread_of(struct logscan *s, const struct logscan_prefix *p) {
   return t->count - 1;
 }
 
-/* Takes one line from the input; false if it does not hold a whole one. */
+/* Takes one line from the input; false if it does not hold a whole one. A line that lies
+   within one piece of input is read where it is; only one that spans two is copied. */
 static bool take_line(struct logscan *s) {
   const char *newline = s->input_length ? memchr(s->input, '\n', s->input_length) : NULL;
   size_t own = newline ? (size_t)(newline - s->input) : s->input_length;
@@ -143,6 +145,8 @@ static bool is_blank(const char *text, size_t length) {
   return length == 0;
 }
 
+/* What a line holds, handed out one event a call: the text before the first message, then
+   message by message. A launcher's prefix alone is no text. */
 static void start_line(struct logscan *s) {
   s->has_prefix = logscan_prefix_find(&s->hosts, s->line, s->length, 0, &s->prefix);
   size_t rest = s->has_prefix ? s->prefix.start : s->length;
@@ -170,6 +174,7 @@ static bool tell_issue(struct logscan *s, struct logscan_event *e, const char *w
   return true;
 }
 
+/* Hundreds of kinds of messages carry nothing for us: each shape once, with a sample. */
 static bool count_other(struct logscan *s, struct logscan_event *e, int level) {
   struct logscan_key key = {
     .topic = LOGSCAN_OTHER, .process = -1, .name = -1, .device = -1};

@@ -21,6 +21,7 @@ static void spaces(struct cursor *c) {
   while (c->at < c->end && *c->at == ' ') c->at++;
 }
 
+/* 19 digits always fit; a longer number is not one that NCCL prints. */
 static bool decimal(struct cursor *c, uint64_t *value) {
   const char *first = c->at;
   uint64_t n = 0;
@@ -63,6 +64,7 @@ static bool pointer(struct cursor *c, uint64_t *value) {
   return literal(c, "0x") && hexadecimal(c, value);
 }
 
+/* Up to the next blank. */
 static bool word(struct cursor *c, struct cursor *w) {
   w->at = c->at;
   while (c->at < c->end && *c->at != ' ') c->at++;
@@ -70,6 +72,7 @@ static bool word(struct cursor *c, struct cursor *w) {
   return w->end > w->at;
 }
 
+/* -1 where no more strings fit: the record then lacks the name, and still counts. */
 static int keep(struct logscan_book *b, struct cursor w) {
   return logscan_strings_add(&b->strings, w.at, (size_t)(w.end - w.at));
 }

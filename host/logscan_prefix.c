@@ -43,6 +43,7 @@ static bool digits_before(const char *line, size_t from, size_t end, size_t *beg
   return true;
 }
 
+/* The level and its blank; a message may be empty, and its blank trimmed off. */
 static bool level_at(const char *line, size_t length, size_t at, struct logscan_prefix *p) {
   for (size_t i = 0; i < sizeof levels / sizeof *levels; i++) {
     size_t end = at + levels[i].length;
@@ -103,6 +104,7 @@ static bool is_known(const struct logscan_hosts *h, int i, const char *text,
   return h->lengths[i] == length && memcmp(h->names[i], text, length) == 0;
 }
 
+/* Most lines come from the host of the line before. */
 static bool find_known(struct logscan_hosts *h, const char *text, size_t length) {
   if (h->count && is_known(h, h->last, text, length)) return true;
   for (int i = 0; i < h->count; i++) {
@@ -137,6 +139,7 @@ static size_t glued_number(const char *text, size_t length) {
   return at < length && is_alpha(text[at]) ? at : 0;
 }
 
+/* A full table only means that a glued host is no longer told from what precedes it. */
 static void add_host(struct logscan_hosts *h, const char *text, size_t length) {
   if (h->count == LOGSCAN_HOSTS) return;
   memcpy(h->names[h->count], text, length);
@@ -206,6 +209,7 @@ static bool prefix_at(struct logscan_hosts *hosts, const char *line, size_t leng
   return p->host_length > 0;
 }
 
+/* "NCCL " is the rarest part of a prefix, so it is sought first, then read backwards. */
 bool logscan_prefix_find(struct logscan_hosts *hosts, const char *line, size_t length,
                          size_t from, struct logscan_prefix *p) {
   size_t at = from;

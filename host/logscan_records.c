@@ -20,6 +20,7 @@ static uint64_t mix(uint64_t h) {
   return h ^ h >> 29;
 }
 
+/* Eight bytes at a time; keys are 56 bytes, most strings under 32. */
 static uint64_t hash_bytes(const char *text, size_t length) {
   uint64_t h = length, part;
   for (; length >= 8; text += 8, length -= 8) {
@@ -75,7 +76,8 @@ static int grow(void **array, size_t room, size_t each) {
   return 0;
 }
 
-/* Room for one more string of this length. */
+/* Room for one more string of this length. Strings move when the bytes grow: an id stays.
+ */
 static int strings_grow(struct logscan_strings *s, size_t length) {
   if (s->count == MOST_STRINGS || s->used + length > MOST_STRING_BYTES) return -1;
   if (s->count * 2 >= s->slots && rehash(&s->index, &s->slots, s->count, s, string_hash)) {
@@ -129,6 +131,7 @@ static int records_grow(struct logscan_records *r) {
   return 0;
 }
 
+/* A kind that is full keeps counting what it knows; new ones are the caller's overflow. */
 static int records_insert(struct logscan_records *r, const struct logscan_key *key,
                           uint64_t hash) {
   int topic = key->topic;

@@ -2,8 +2,8 @@
 --- restated. Versions are minor * 100 + patch: 2.28.3 is 2803.
 local constants = {}
 
---- What is modelled; from OWN_GRAPHS on it has been compared with NCCL's own code, cell by
---- cell. Before that, algorithms share graphs: nclua.cost_model.older.
+--- What is modelled, compared with NCCL's own code cell by cell. Before OWN_GRAPHS,
+--- algorithms share graphs and the rules are others: nclua.cost_model.older.
 constants.OLDEST = 700
 constants.OWN_GRAPHS = 1801
 constants.NEWEST = 3007

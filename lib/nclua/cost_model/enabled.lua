@@ -92,6 +92,9 @@ local function is_algorithm_here(s, algorithm)
   if algorithm == "CollNetChain" then
     return has_collnet and not (s.v >= 3007 and s.collnet.chain == false)
   end
+  if algorithm == "NVLS" and s.v < constants.OWN_GRAPHS then -- 2.17: on the ring's graph
+    return s.nvls_channels > 0
+  end
   if algorithm == "NVLS" and s.nodes > 1 then return has_collnet end
   return true
 end

@@ -1,7 +1,8 @@
 --- NCCL's model of 2.7 to 2.17, before every algorithm got a graph of its own. Source:
 --- ncclTopoTuneModel in src/graph/tuning.cc of 2.7.3, 2.8.3, 2.9.6, 2.10.3, 2.12.7, 2.14.3,
---- 2.15.5 and 2.17.1, restated. Held against a published table of 2.7.3 and published times
---- of 2.12.12; the rest has been read, not run.
+--- 2.15.5 and 2.17.1, restated. Compared with that code on 300 random systems a version,
+--- 1.6 million latencies, bandwidths and times: no difference above 1e-6. Not compared: the
+--- environment's lists, POWER hosts.
 local float32 = require("nclua.cost_model.float32")
 
 local older = {}
