@@ -3,6 +3,7 @@
 #include <lauxlib.h>
 #include <signal.h>
 #include <stddef.h>
+#include <time.h>
 
 /* Signal handlers cannot carry a pointer. */
 static struct interrupt *volatile current;
@@ -35,10 +36,25 @@ static void watch_hook(lua_State *L, lua_Debug *ar) {
   if (is_asked) raise_here(L);
 }
 
+/* A held key must not end the session; who still waits after a second means it. */
+static void ask_watched(int signal_number) {
+  static time_t first_s;
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  if (!is_asked) first_s = now.tv_sec;
+  is_asked = 1;
+  if (now.tv_sec - first_s < 2) return;
+  signal(signal_number, SIG_DFL);
+  raise(signal_number);
+}
+
 static void on_interrupt(int signal_number) {
+  if (current->is_watched) {
+    ask_watched(signal_number);
+    return;
+  }
   signal(signal_number, SIG_DFL);
   is_asked = 1;
-  if (current->is_watched) return;
   int events = LUA_MASKCALL | LUA_MASKRET | LUA_MASKLINE | LUA_MASKCOUNT;
   lua_sethook(current->L, stop_hook, events, 1);
 }
@@ -49,14 +65,15 @@ void interrupt_begin(struct interrupt *i, lua_State *L, bool is_watched) {
   is_asked = 0;
   if (is_watched) lua_sethook(L, watch_hook, LUA_MASKCOUNT, EVERY);
   current = i;
-  signal(SIGINT, on_interrupt);
+  i->before = signal(SIGINT, on_interrupt);
 }
 
 void interrupt_end(struct interrupt *i) {
-  signal(SIGINT, i->outer ? on_interrupt : SIG_DFL);
+  signal(SIGINT, i->outer ? on_interrupt : i->before);
   current = i->outer;
   is_asked = 0;
-  if (i->is_watched) lua_sethook(i->L, NULL, 0, 0);
+  const bool goes_on = i->outer && i->outer->is_watched;
+  lua_sethook(i->L, goes_on ? watch_hook : NULL, goes_on ? LUA_MASKCOUNT : 0, EVERY);
 }
 
 bool interrupt_is_watched(void) {

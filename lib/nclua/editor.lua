@@ -46,13 +46,16 @@ function editor.stubs(folder)
   return FOLDER
 end
 
+local function quote(text)
+  return (cjson.encode(text):gsub("\\/", "/")) -- which need no escape, and are to be read
+end
+
 ---The text of a .luarc.json.
 ---@param stubs string folder
 ---@return string
 function editor.settings(stubs)
   return ('{\n  "runtime.version": "Lua 5.4",\n  "runtime.path": ["?.lua", %s],\n'
-    .. '  "workspace.library": [%s]\n}\n'):format(cjson.encode(stubs .. "/?.lua"),
-    cjson.encode(stubs))
+    .. '  "workspace.library": [%s]\n}\n'):format(quote(stubs .. "/?.lua"), quote(stubs))
 end
 
 return editor

@@ -16,7 +16,7 @@ the next line. The last result is in _.
   :quit          or Ctrl-D
 
 Tab completes. Up-arrow finds former entries, Ctrl-R searches them. Ctrl-C interrupts, in a
-wait for a device too; a second Ctrl-C, in what cannot be interrupted, ends nclua.
+wait for a device too; where it does not, another one two seconds later ends nclua.
 
 Loaded: cuda, nccl, process, sqlite, stats, plot, world. A measured all_reduce:
   w = world()
