@@ -166,6 +166,24 @@ function TestRead.test_traces()
   end
 end
 
+function TestRead.test_results_of_a_run()
+  local folder <close> = scratch.folder()
+  local path = folder.path .. "/results.db"
+  local db = assert(sqlite.open(path))
+  db:exec("create table run (run_id text, chapter text)")
+  db:exec("insert into run values ('r1', 'decode')")
+  db:exec("create table measurement (section text, world_size integer, case_name text,"
+    .. " metric text, value, correct integer)")
+  db:exec("insert into measurement values ('s', 2, 'c', 'us', 1.0, 1),"
+    .. " ('s', 2, 'c', 'us', 3.0, 1)")
+  db:close()
+  local doc = assert(read.file(path))
+  luaunit.assertEquals({ doc.kind, doc.problem_count }, { "nclua results", 0 })
+  luaunit.assertEquals(table_of(doc, "measurements").rows[1], { section = "s",
+    world_size = 2, case_name = "c", metric = "us", samples = 2, median = 2.0,
+    correct = 1 })
+end
+
 function TestRead.test_database()
   local folder <close> = scratch.folder()
   local path = folder.path .. "/results.db"

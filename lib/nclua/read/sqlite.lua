@@ -1,4 +1,4 @@
---- SQLite files: Nsight Systems exports, nvprof's, nclua's own traces.
+--- SQLite files: Nsight Systems exports, nvprof's, nclua's own traces and results.
 local document = require("nclua.read.document")
 local lfs = require("lfs")
 local nsys = require("nclua.parse.nsys")
@@ -30,7 +30,25 @@ local function is_plain(path)
   return file ~= nil and file:read(16) == "SQLite format 3\0"
 end
 
+local RESULTS = "select section, world_size, case_name, metric, count(*) as samples,"
+  .. " median(value) as median, min(correct) as correct from measurement where"
+  .. " typeof(value) in ('integer', 'real') group by 1, 2, 3, 4 order by 1, 2, 3, 4"
+
+-- A run's results.db, as chapters write it.
+local function fill_results(doc, trace)
+  doc.kind = "nclua results"
+  local run = trace.database:row("select * from run") or {}
+  for _, name in ipairs({ "run_id", "chapter", "started_utc", "backend" }) do
+    doc:fact(name, run[name])
+  end
+  local rows = {}
+  for row in trace.database:rows(RESULTS) do rows[#rows + 1] = row end
+  doc:table("measurements", { "section", "world_size", "case_name", "metric", "samples",
+    "median", "correct" }, rows)
+end
+
 local function fill(doc, trace)
+  if trace.tables.measurement and trace.tables.run then return fill_results(doc, trace) end
   doc:fact("kernel names from", trace.name_column)
   local ids = {}
   for id in pairs(trace.devices) do ids[#ids + 1] = id end
