@@ -71,6 +71,24 @@ local function eager(bench, case, calls, bytes, step, count)
   end)
 end
 
+-- The same calls, checked once and then made by a loop in C: what a script can have that
+-- wants the floor itself.
+local function burst(bench, case, calls, bytes, step, count)
+  local comm, stream = bench.comm, bench.stream
+  local own <close> = comm:burst(function()
+    for i = 1, calls do
+      local x = bench.memory:slice((i - 1) * step // 2 + 1, bytes // 2)
+      comm:all_reduce(x, x, "sum")
+    end
+  end)
+  in_turns(bench, count, {
+    c = function() return c_eager(bench, calls, bytes, step) end,
+    lua = function()
+      return cuda.time(stream, function() own:rewind():enqueue(calls, stream) end)
+    end,
+  }, function(who, cycle, gpu_us) bench.emit(who, case, bytes, "gpu_us", cycle, gpu_us) end)
+end
+
 local function graph(bench, bytes)
   local comm, stream = bench.comm, bench.stream
   local x = bench.memory:slice(1, bytes // 2)
@@ -92,9 +110,11 @@ local function measure(rank)
   local bench = setup(rank)
   for _, bytes in ipairs(SIZES) do
     eager(bench, "eager", CALLS, bytes, 0, cycles)
+    burst(bench, "burst", CALLS, bytes, 0, cycles)
     graph(bench, bytes)
   end
   eager(bench, "pieces", PIECES, TOTAL // PIECES, TOTAL // PIECES, cycles // 2)
+  burst(bench, "burstpieces", PIECES, TOTAL // PIECES, TOTAL // PIECES, cycles // 2)
   ready(bench)
   bench.comm:close()
 end
