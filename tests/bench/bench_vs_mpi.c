@@ -28,6 +28,7 @@ struct bench {
   float *send, *recv;
   ncclComm_t comms[WAYS];
   double us[WAYS][ROUNDS_MAX];
+  size_t last_won[WAYS]; /* the largest size at which the way beat Simple */
 };
 
 static double now_us(void) {
@@ -80,6 +81,9 @@ static void print_row(struct bench *b, size_t bytes, double copy) {
   for (int w = 0; w < WAYS; w++) {
     us[w] = median(b->us[w], b->rounds);
     printf(" %9.2f", us[w]);
+  }
+  for (int w = BY_LL; w < BY_SIMPLE; w++) {
+    if (us[w] < 0.98 * us[BY_SIMPLE]) b->last_won[w] = bytes; /* less is noise */
   }
   printf(" %8.2f %8.2f %7.2f %8.2f %6.0f%%\n",
          bus / us[BY_MPI],
@@ -152,6 +156,9 @@ int main(int argc, char **argv) {
   open_all(&b, largest);
   print_head(&b);
   for (size_t bytes = smallest; bytes <= largest; bytes *= 2) run_size(&b, bytes);
+  for (int w = BY_LL; w < BY_SIMPLE && b.rank == 0; w++) {
+    printf("%s beats Simple up to %zu bytes\n", names[w], b.last_won[w]);
+  }
   for (enum way w = BY_CHOICE; w < WAYS; w++) CHECK(cpu_coll.comm_destroy(b.comms[w]));
   MPI_Finalize();
   return 0;
