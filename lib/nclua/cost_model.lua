@@ -1,7 +1,7 @@
 --- NCCL's cost model from first principles: from graph facts to the latency and bandwidth
 --- of every collective, algorithm and protocol, and from there to predicted times and the
---- choice that NCCL makes for any size. Pure: no I/O. By version, 2.7 to 2.30; held
---- against NCCL's own code and cost tables (tests/lib/test_cost_model.lua and test_from_log).
+--- choice that NCCL makes for any size. Pure: no I/O. By version, 2.7 to 2.30; held against
+--- NCCL's own code and cost tables (tests/lib/test_cost_model.lua, test_from_log.lua).
 local bandwidth = require("nclua.cost_model.bandwidth")
 local channels = require("nclua.cost_model.channels")
 local constants = require("nclua.cost_model.constants")
