@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #define RANKS 8
-#define COUNT ((size_t)840 * 1024) /* divisible by every number of ranks, in whole lines   \
+#define COUNT ((size_t)840 * 64) /* divisible by every number of ranks, in whole lines   \
                                     */
 #define BYTES (COUNT * sizeof(float))
 
