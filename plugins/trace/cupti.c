@@ -68,7 +68,6 @@ static const struct symbol {
   {"cuptiSetThreadIdType", offsetof(struct cupti, set_thread_id_type), true},
   {"cuptiActivityEnableDriverApi", offsetof(struct cupti, activity_enable_driver), true},
   {"cuptiActivityEnableRuntimeApi", offsetof(struct cupti, activity_enable_runtime), true},
-  {"cuptiActivityFlushPeriod", offsetof(struct cupti, activity_flush_period), true},
 };
 
 static bool expand(const char *pattern, char *out, size_t size) {

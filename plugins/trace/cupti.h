@@ -30,7 +30,6 @@ struct cupti {
   CUptiResult (*set_thread_id_type)(int type);
   CUptiResult (*activity_enable_driver)(uint32_t cbid, uint8_t enable);
   CUptiResult (*activity_enable_runtime)(uint32_t cbid, uint8_t enable);
-  CUptiResult (*activity_flush_period)(uint32_t milliseconds);
 };
 
 /* From the file that NCLUA_CUPTI_LIB names, or the newest that is found: the process's own,

@@ -15,7 +15,6 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { FLUSH_MS = 100 };
 
 static struct {
   pthread_mutex_t lock;
@@ -73,11 +72,12 @@ static void decode(struct store *store, const uint8_t *data, size_t bytes) {
   if (!inject.has_devices) inject.has_devices = devices_store(store) == 0;
 }
 
-/* An older CUPTI does not give its buffers by itself. */
+/* CUPTI keeps a buffer until it is full, with its own flush period as well (seen with 13.0:
+   kernels came only at the end): asked for, it gives what is complete. */
 static void tick(struct store *store) {
   (void)store;
   const bool is_on = __atomic_load_n(&inject.is_on, __ATOMIC_ACQUIRE);
-  if (is_on && !inject.cupti.activity_flush_period) inject.cupti.activity_flush_all(0);
+  if (is_on) inject.cupti.activity_flush_all(0);
 }
 
 /* CUPTI's clock is CLOCK_REALTIME on Linux so far; this does not rely on it. The shortest
@@ -124,7 +124,6 @@ static int start(struct writer *w, char *why, size_t size) {
   if (rc) {
     cupti_explain(c, "cuptiActivityRegisterCallbacks", rc, why, size);
   } else if (kinds_enable(c, why, size) == 0) {
-    if (c->activity_flush_period) c->activity_flush_period(FLUSH_MS);
     __atomic_store_n(&inject.is_on, true, __ATOMIC_RELEASE);
     return 0;
   }
@@ -138,7 +137,6 @@ static void stop(void) {
   if (inject.is_on) {
     kinds_disable(&inject.cupti);
     inject.cupti.activity_flush_all(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
-    if (inject.cupti.activity_flush_period) inject.cupti.activity_flush_period(0);
     inject.cupti.unsubscribe(inject.subscriber);
     __atomic_store_n(&inject.is_on, false, __ATOMIC_RELEASE);
   }
