@@ -2,9 +2,10 @@
 #include "host/dtype.h"
 
 #define SLICE_MIN ((size_t)4 << 10)
-#define SLICES_A_CHUNK 4 /* at most: half of CPU_STEPS, so that two chunks are on the way  \
-                          */
-#define TREE_CHUNKS 4    /* so that sums go up while results come down */
+#define SLICES_A_CHUNK                                                                     \
+  4                   /* at most: half of CPU_STEPS, so that two chunks are on the way     \
+                       */
+#define TREE_CHUNKS 4 /* so that sums go up while results come down */
 
 static size_t clamp(size_t value, size_t least, size_t most) {
   if (value < least) value = least;

@@ -51,10 +51,10 @@ struct cpu_rank {
 /* The control words of one sender -> receiver pair, followed by its slots. The counters
    count slots of whatever protocol. */
 struct cpu_link {
-  _Alignas(CPU_LINE) _Atomic uint64_t tail;       /* slots filled; the sender's */
-  uint32_t bytes[CPU_STEPS];                      /* in each slot, with CPU_LINK_LAST */
-  uint16_t marks[CPU_STEPS];                      /* of the operation that filled it */
-  _Alignas(CPU_LINE) _Atomic uint64_t head;       /* slots emptied; the receiver's */
+  _Alignas(CPU_LINE) _Atomic uint64_t tail; /* slots filled; the sender's */
+  uint32_t bytes[CPU_STEPS];                /* in each slot, with CPU_LINK_LAST */
+  uint16_t marks[CPU_STEPS];                /* of the operation that filled it */
+  _Alignas(CPU_LINE) _Atomic uint64_t head; /* slots emptied; the receiver's */
 };
 
 /* In cpu_link.bytes of a send's slots: the message ends here. */

@@ -15,7 +15,6 @@
 #include <string.h>
 #include <unistd.h>
 
-
 static struct {
   pthread_mutex_t lock;
   bool is_open; /* the library */

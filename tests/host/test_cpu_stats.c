@@ -10,8 +10,9 @@
 #include <cmocka.h>
 
 #define RANKS 8
-#define COUNT ((size_t)840 * 64) /* divisible by every number of ranks, in whole lines   \
-                                    */
+#define COUNT                                                                              \
+  ((size_t)840 * 64) /* divisible by every number of ranks, in whole lines                 \
+                      */
 #define BYTES (COUNT * sizeof(float))
 
 static struct cpu_stats sums[RANKS]; /* of one case, by rank */
