@@ -126,7 +126,7 @@ end
 
 -- Constants that make the library believe in LL for large messages, which moves twice as
 -- many bytes as Simple.
-local WRONG = "Ring LL 0.1 0.1 0.1 900\n"
+local WRONG = "Ring LL 0.1 0.1 900 0.1 900\n"
 
 local function run(folder, ...)
   local constants = folder .. "/constants.conf"
