@@ -29,7 +29,8 @@ struct cuda {
   int current;                  /* the device whose context this thread has; -1: unknown */
   CUcontext contexts[CUDA_MOST_DEVICES]; /* NULL: not retained yet */
   bool is_busy[CUDA_MOST_DEVICES];       /* something was enqueued since the last wait */
-  int holds;                             /* captures and groups that run */
+  uint64_t epoch; /* changes whenever a buffer, slice or stream is made or closed */
+  int holds;      /* captures and groups that run */
   bool is_capturing, is_spoiled;
   int range_depth;
   struct stream *streams; /* the open ones, doubly linked */

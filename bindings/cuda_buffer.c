@@ -79,6 +79,7 @@ int cuda_buffer_new(lua_State *L) {
                        .type = type};
   b->device = c->chosen;
   b->is_nccl = options.kind == KIND_NCCL;
+  c->epoch++;
   luaL_setmetatable(L, CUDA_BUFFER);
   CUresult rc = allocate(L, b);
   if (!rc) return 1;
@@ -114,6 +115,7 @@ static int buffer_close(lua_State *L) {
   struct buffer *b = luaL_checkudata(L, 1, CUDA_BUFFER);
   const CUdeviceptr ptr = b->ptr;
   if (!ptr) return 0;
+  b->cuda->epoch++;
   if (!b->owner) cuda_close_graphs(L, b->cuda, 1);
   b->ptr = 0;
   if (b->owner) return 0;
@@ -137,6 +139,7 @@ static int buffer_slice(lua_State *L) {
   cuda_checkbuffer(L, 1); /* the allocation may have run a finalizer that closed it */
   *s = *b;
   s->ties = NULL;
+  s->cuda->epoch++;
   s->owner = b->owner ? b->owner : b;
   s->ptr = b->ptr + first * size;
   s->count = count;

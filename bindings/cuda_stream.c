@@ -75,6 +75,7 @@ int cuda_stream_new(lua_State *L) {
     return cuda_fail(L, c, "stream", rc);
   }
   link_stream(s);
+  c->epoch++;
   return 1;
 }
 
@@ -83,6 +84,7 @@ static int stream_close(lua_State *L) {
   const CUstream handle = s->handle;
   s->handle = NULL;
   if (!handle) return 0;
+  s->cuda->epoch++;
   unlink_stream(s);
   cuda_release(s->cuda,
                &(struct cuda_doomed){

@@ -38,25 +38,6 @@ enum nccl_state {
   NCCL_LEFT       /* closed in mid-capture: to be aborted afterwards */
 };
 
-struct comm {
-  const struct bind_tag *tag;
-  struct nccl *nccl;
-  const struct coll_api *api;
-  struct cuda *cuda;
-  enum nccl_state state;
-  ncclComm_t handle; /* NULL unless open */
-  ncclComm_t slot;   /* what must be ended; the backend writes it at birth */
-  int rank, count, device;
-  const char *name;       /* NULL, or the string of user value 1 */
-  uint64_t op_count;      /* operations enqueued, as NCCL counts them */
-  uint64_t clique;        /* equal for the communicators of one init */
-  bool is_local;          /* other ranks of its clique live in this Lua state */
-  bool is_member;         /* of the running group */
-  bool is_doomed, drains; /* closed while a member: to be ended with the group */
-  struct comms_entry entry;
-  struct nccl_child *children;
-};
-
 enum nccl_kind {
   NCCL_ALL_GATHER,
   NCCL_ALL_REDUCE,
@@ -78,6 +59,36 @@ struct nccl_call {
   ncclDataType_t type;
   ncclRedOp_t op;
   int peer; /* root or peer; -1: neither */
+};
+
+/* The last all_reduce of a communicator: repeated with the very same arguments, it needs no
+   checking again. On a GPU machine the checks cost cold cache lines after NCCL's own work,
+   not instructions. */
+struct nccl_last {
+  uint64_t epoch;                   /* of struct cuda */
+  const void *send, *recv, *stream; /* the arguments; send NULL: none */
+  CUstream handle;
+  struct nccl_call call;
+};
+
+struct comm {
+  const struct bind_tag *tag;
+  struct nccl *nccl;
+  const struct coll_api *api;
+  struct cuda *cuda;
+  enum nccl_state state;
+  ncclComm_t handle; /* NULL unless open */
+  ncclComm_t slot;   /* what must be ended; the backend writes it at birth */
+  int rank, count, device;
+  const char *name;       /* NULL, or the string of user value 1 */
+  uint64_t op_count;      /* operations enqueued, as NCCL counts them */
+  uint64_t clique;        /* equal for the communicators of one init */
+  bool is_local;          /* other ranks of its clique live in this Lua state */
+  bool is_member;         /* of the running group */
+  bool is_doomed, drains; /* closed while a member: to be ended with the group */
+  struct nccl_last last;
+  struct comms_entry entry;
+  struct nccl_child *children;
 };
 
 const char *nccl_call_name(const struct nccl_call *call);
@@ -136,6 +147,9 @@ void nccl_adopt_child(struct comm *c, struct nccl_child *child);
 
 /* Marks the child closed and frees it in the backend. */
 void nccl_close_child(struct nccl_child *child);
+
+/* The name of a built-in operator, "sum". */
+const char *nccl_op_name(ncclRedOp_t op);
 
 /* The operator at `arg`, for `c` and `type`: a name or a handle of comm:pre_mul_sum. */
 ncclRedOp_t nccl_checkop(lua_State *L, int arg, const struct comm *c, ncclDataType_t type);

@@ -31,6 +31,10 @@ static ncclRedOp_t check_own(lua_State *L, int arg, const struct comm *c,
   return op->op;
 }
 
+const char *nccl_op_name(ncclRedOp_t op) {
+  return names[op];
+}
+
 ncclRedOp_t nccl_checkop(lua_State *L, int arg, const struct comm *c, ncclDataType_t type) {
   if (lua_type(L, arg) == LUA_TUSERDATA) return check_own(L, arg, c, type);
   return bind_checkname(L, arg, names);

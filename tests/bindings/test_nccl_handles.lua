@@ -352,3 +352,42 @@ function TestRegistrations.test_closed_in_group_and_capture()
   graph:launch(stream)
   stream:sync()
 end
+
+--- A call that is made again with the same arguments is not checked again: only while
+--- nothing that it was checked for can have changed.
+TestRepeated = {}
+
+function TestRepeated.test_changes_are_seen()
+  local comm <close> = assert(nccl.init_all(1))[1]
+  local x, stream = assert(cuda.buffer("f32", 8)), assert(cuda.stream())
+  local function again(...) return pcall(comm.all_reduce, comm, ...) end
+  luaunit.assertFalse(again(nil, nil, "sum"))
+  for _ = 1, 3 do luaunit.assertTrue(again(x, x, "sum", stream)) end
+  luaunit.assertTrue(again(x, x, "max", stream))
+  luaunit.assertFalse(again(x, x, "sun", stream))
+  luaunit.assertFalse(again(x, x, nil, stream))
+  luaunit.assertFalse(again(x, x, 5, stream))
+  luaunit.assertTrue(again(x, x, "max"))
+  luaunit.assertFalse(again(x, x, "max", 1))
+  luaunit.assertFalse(again(x, x, "max", {}))
+  luaunit.assertTrue(again(x, x, "sum", stream))
+  stream:close()
+  luaunit.assertFalse(again(x, x, "sum", stream))
+  local slice = x:slice(1, 4)
+  luaunit.assertTrue(again(slice, slice, "sum"))
+  luaunit.assertTrue(again(slice, slice, "sum"))
+  x:close()
+  luaunit.assertFalse(again(slice, slice, "sum"))
+  local y <close> = assert(cuda.buffer("f32", 8)):fill(2)
+  for _ = 1, 2 do luaunit.assertTrue(again(y, y, "sum")) end
+  local graph_stream <close> = assert(cuda.stream())
+  local graph <close> = assert(graph_stream:capture(function()
+    assert(again(y, y, "sum", graph_stream))
+  end))
+  graph:launch(graph_stream)
+  graph_stream:sync()
+  luaunit.assertTrue(again(y, y, "sum", graph_stream))
+  cuda.synchronize()
+  comm:close()
+  luaunit.assertFalse(again(y, y, "sum", graph_stream))
+end
