@@ -3,6 +3,7 @@
 --- name; ranks never touch it.
 local results = {}
 
+local environment = require("nclua.environment")
 local files = require("nclua.files")
 local hash = require("nclua.hash")
 local sqlite = require("nclua.sqlite")
@@ -112,6 +113,7 @@ local function fill(db, run, kept)
   db:insert("run", { run:identity() })
   db:insert("option", named(run.texts))
   db:insert("fact", named(run.facts))
+  db:insert("fact", named(environment.variables()))
   db:insert("note", single("text", run.notes))
   db:insert("command", single("line", run.commands))
   db:insert("world", run.worlds)

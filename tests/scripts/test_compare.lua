@@ -1,0 +1,80 @@
+--- nclua runs and nclua compare on real runs: one setting that makes times several times
+--- longer is found, what the difference is comes first, and the exit status tells.
+local luaunit = require("luaunit")
+local process = require("nclua.process")
+local scratch = require("scratch")
+
+local NCLUA = assert(os.getenv("NCLUA"), "NCLUA must name the program under test")
+
+local function nclua(...)
+  return assert(process.run({ NCLUA, ... }, { timeout_s = 120 }))
+end
+
+local function measure(root, id, env)
+  local result = assert(process.run({ NCLUA, "interview", "--sections", "control", "--ranks",
+    "2", "--cycles", "12", "--control-iterations", "20", "--largest", "1M", "--root", root,
+    "--run-id", id, "--backend", "cpu" }, { timeout_s = 120, env = env }))
+  luaunit.assertTrue(result.ok, result.stderr)
+  return root .. "/logs/interview_details/" .. id
+end
+
+TestCompare = {}
+
+-- LL moves a flag with every word: of large messages it makes several times the work.
+function TestCompare.test_runs_and_compare()
+  local folder <close> = scratch.folder()
+  local a = measure(folder.path, "a", { NCCL_PROTO = "Simple" })
+  local b = measure(folder.path, "b", { NCCL_PROTO = "LL" })
+  local listed = nclua("runs", folder.path)
+  luaunit.assertEquals(listed.stderr, "")
+  luaunit.assertStrMatches(listed.stdout,
+    "chapter +run .*\ninterview  a .* cpu .* 2%.%d+%.%d+ +2 +ok .*\ninterview  b .*\n")
+
+  local page = folder.path .. "/c.html"
+  local argv = { "compare", a, b .. "/results.db", "--margin", "20%", "--html",
+    page }
+  local result = nclua(table.unpack(argv))
+  luaunit.assertEquals(result.stderr, "")
+  luaunit.assertStrMatches(result.stdout, ".*variable +NCCL_PROTO +Simple +LL\n.*")
+  local verdict = result.stdout:match("bytes=1048576 +time_us[^\n]-(%a+)\n")
+  luaunit.assertEquals(verdict, "slower", result.stdout)
+  luaunit.assertNil(result.stdout:match("bytes=1048576 [^\n]-faster\n"))
+
+  local text = assert(io.open(page)):read("a")
+  luaunit.assertStrContains(text, '<tr class="slower">')
+  argv = { "compare", a, b, "--margin", "20%", "--markdown", "--fail-if-slower",
+    "5%" }
+  result = nclua(table.unpack(argv))
+  luaunit.assertEquals(result.exit_code, 1)
+  luaunit.assertStrMatches(result.stderr, "nclua compare: %d+ rows slower by more than 5%%,"
+    .. " the most: control, .*\n")
+  luaunit.assertStrContains(result.stdout, "| variable | NCCL_PROTO | Simple | LL |")
+
+  argv = { "compare", a, a, "--margin", "1%", "--fail-if-slower", "0%" }
+  result = nclua(table.unpack(argv))
+  luaunit.assertEquals(result.exit_code, 0)
+  luaunit.assertStrContains(result.stdout, "Settings: no difference")
+  luaunit.assertStrContains(result.stdout, "0 faster, 0 slower")
+  luaunit.assertEquals(nclua("compare", a .. "," .. a, b).exit_code, 0)
+end
+
+TestUsage = {}
+
+function TestUsage.test_what_cannot_be_compared()
+  local folder <close> = scratch.folder()
+  luaunit.assertEquals(nclua("runs", folder.path).stdout, "no runs\n")
+  luaunit.assertEquals(nclua("runs", folder.path .. "/none").exit_code, 1)
+  luaunit.assertEquals(nclua("compare", "one").exit_code, 2)
+  luaunit.assertEquals(nclua("compare", "a", "b", "--level", "1").exit_code, 2)
+  luaunit.assertEquals(nclua("compare", "a", "b", "--margin", "five").exit_code, 2)
+  luaunit.assertEquals(nclua("compare", ",", "b").exit_code, 2)
+  local result = nclua("compare", folder.path, folder.path)
+  luaunit.assertEquals(result.exit_code, 1)
+  luaunit.assertStrMatches(result.stderr, "nclua compare: .*results%.db: no such file\n")
+  local file = assert(io.open(folder.path .. "/results.db", "w"))
+  file:write("not a database, but long enough to be looked at")
+  file:close()
+  result = nclua("runs", folder.path)
+  luaunit.assertEquals(result.exit_code, 1)
+  luaunit.assertStrContains(result.stderr, "not a")
+end
