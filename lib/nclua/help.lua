@@ -6,36 +6,51 @@ local embedded = require("nclua.embedded")
 local nearest = require("nclua.nearest")
 
 ---@class help.entry
----@field kind "module"|"function"|"type"
+---@field kind "module"|"function"|"type"|"alias"
 ---@field name string "nccl.all_reduce", "cuda.buffer:fill", "cuda.stream"
 ---@field usage string "comm:all_reduce(...)", as it is called
 ---@field text string[]
+---@field parent string? of a type: what it extends
 ---@field fields string[] of a type
 ---@field params string[]
 ---@field returns string[]
 ---@field members help.entry[] functions of a module, methods of a type
 
 local function new_entry(kind, name, notes)
-  return { kind = kind, name = name, usage = name, text = notes.text, fields = notes.fields,
-    params = notes.params, returns = notes.returns, members = {} }
+  return { kind = kind, name = name, usage = name, text = notes.text, parent = notes.parent,
+    fields = notes.fields, params = notes.params, returns = notes.returns, members = {} }
 end
 
 local function new_notes()
-  return { text = {}, fields = {}, params = {}, returns = {} }
+  return { text = {}, fields = {}, params = {}, returns = {}, aliases = {} }
 end
 
-local LISTS = { field = "fields", param = "params", ["return"] = "returns" }
+local LISTS = { field = "fields", param = "params", ["return"] = "returns",
+  alias = "aliases" }
+
+-- A line without a tag goes on with the tag before it, if that has words of its own.
+local function continue(notes, line)
+  local list, text = notes.open, line:match("^%-%-%-[ |]*(.*)$")
+  if not list then
+    notes.text[#notes.text + 1] = not line:find("^%-%-%-|") and text or nil
+  else
+    local mark = line:find("^%-%-%-|") and list == notes.aliases and "| " or ""
+    list[#list] = list[#list] .. " " .. mark .. text
+  end
+end
 
 local function annotate(notes, line)
   local tag, rest = line:match("^%-%-%-@(%w+)%s*(.*)$")
   if not tag then
-    local text = line:match("^%-%-%- ?([^|].*)$") or line:match("^%-%-%-()$") and ""
-    if text then notes.text[#notes.text + 1] = text end
-  elseif tag == "class" then
+    return continue(notes, line)
+  end
+  notes.open = notes[LISTS[tag]]
+  if tag == "class" then
     notes.class, notes.fields = rest:match("^[%w_.]+"), {}
-  elseif LISTS[tag] then
-    local list = notes[LISTS[tag]]
-    list[#list + 1] = rest
+    notes.parent = rest:match("^[%w_.]+:%s*(.+)$")
+    notes.text[#notes.text + 1] = rest:match("^[%w_.]+%s+(.+)$")
+  elseif notes.open then
+    notes.open[#notes.open + 1] = rest
   end
 end
 
@@ -46,6 +61,7 @@ function reader:add(entry)
   local list = self.entries[entry.name] or {}
   self.entries[entry.name] = list
   list[#list + 1] = entry
+  self.order[#self.order + 1] = entry.kind ~= "function" and entry or nil
   return entry
 end
 
@@ -57,8 +73,16 @@ function reader:declare_function(owner, mark, name, args, notes)
   of.members[#of.members + 1] = self:add(entry)
 end
 
+function reader:declare_aliases(notes)
+  for _, alias in ipairs(notes.aliases) do
+    local name, meaning = alias:match("^([%w_.]+)[%s|]*(.*)$")
+    self:add(new_entry("alias", name, new_notes())).usage = meaning
+  end
+end
+
 function reader:declare(line, notes)
-  local variable = line:match("^local ([%w_]+) = {}")
+  local variable = line:match("^local ([%w_]+) = {")
+  self:declare_aliases(notes)
   if variable == self.short and not self.tables[variable] then
     local of = self:add(new_entry("module", self.short, notes))
     if #of.text == 0 then of.text = self.header end
@@ -71,16 +95,18 @@ function reader:declare(line, notes)
   if owner then self:declare_function(owner, mark, name, args, notes) end
 end
 
--- A class ends at the next line that is no annotation; a blank line parts a file's header.
+-- A class ends at the next line that is no annotation. What a file begins with is its
+-- header, even if something else than the module follows at once.
 function reader:read(module, source)
   self.short, self.tables, self.header = module:match("[%w_]+$"), {}, {}
-  local notes = new_notes()
+  local notes, is_first = new_notes(), true
   for line in source:gmatch("([^\n]*)\n") do
     if line:find("^%-%-%-") then
       annotate(notes, line)
     else
-      if line == "" and #self.header == 0 then self.header = notes.text end
-      if line ~= "" or notes.class then self:declare(line, notes) end
+      if #self.header == 0 and (line == "" or is_first) then self.header = notes.text end
+      is_first = false
+      if line ~= "" or notes.class or notes.aliases[1] then self:declare(line, notes) end
       notes = new_notes()
     end
   end
@@ -90,11 +116,21 @@ local function module_of(name)
   return name:match("^meta:(.*)$") or name:match("^nclua%.[%w_]+$")
 end
 
+---What one module declares.
+---@param module string "nclua.stats"
+---@param source string its stub, or its own text
+---@return help.entry[] modules, types and aliases in the source's order
+function help.read(module, source)
+  local all = setmetatable({ entries = {}, order = {} }, reader)
+  all:read(module, source)
+  return all.order
+end
+
 local index
 
 local function entries()
   if index then return index end
-  local all = setmetatable({ entries = {} }, reader)
+  local all = setmetatable({ entries = {}, order = {} }, reader)
   for _, name in ipairs(embedded.names()) do
     local module = module_of(name)
     if module then all:read(module, embedded.source(name)) end
@@ -162,9 +198,14 @@ local function list_notes(lines, title, notes)
   end
 end
 
+local function title(entry)
+  if entry.kind == "function" then return entry.usage end
+  if entry.kind == "alias" then return ("type %s = %s"):format(entry.name, entry.usage) end
+  return entry.kind .. " " .. entry.name
+end
+
 local function entry_text(entry)
-  local lines = { entry.kind == "function" and entry.usage
-    or entry.kind == "module" and "module " .. entry.name or "type " .. entry.name }
+  local lines = { title(entry) }
   for _, line in ipairs(entry.text) do lines[#lines + 1] = "  " .. line end
   list_notes(lines, "fields", entry.fields)
   list_notes(lines, "takes", entry.params)
