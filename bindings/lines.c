@@ -4,6 +4,7 @@
 #include "bindings/open.h"
 #include "host/interrupt.h"
 #include "host/line.h"
+#include "host/sandbox.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -125,6 +126,7 @@ static int lines_read(lua_State *L) {
 
 static int append(const char *path, const char *text, size_t length, struct err *e) {
   const int flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW;
+  if (sandbox_check_path(path, true, e)) return -1;
   const int fd = open(path, flags, 0600);
   if (fd < 0) return err_errno(e, "'%s'", path);
   int rc = 0;

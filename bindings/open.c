@@ -20,6 +20,7 @@ static const luaL_Reg modules[] = {
   {"nclua.inventory", luaopen_nclua_inventory},
   {"nclua.logscan", luaopen_nclua_logscan},
   {"nclua.process", luaopen_nclua_process},
+  {"nclua.sandbox", luaopen_nclua_sandbox},
   {"nclua.sqlite", luaopen_nclua_sqlite},
   {"nclua.stats", luaopen_nclua_stats},
   {"nclua.terminal", luaopen_nclua_terminal},

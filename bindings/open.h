@@ -20,6 +20,7 @@ int luaopen_nclua_hash(lua_State *L);
 int luaopen_nclua_inventory(lua_State *L);
 int luaopen_nclua_logscan(lua_State *L);
 int luaopen_nclua_lines(lua_State *L);
+int luaopen_nclua_sandbox(lua_State *L);
 int luaopen_nclua_process(lua_State *L);
 int luaopen_nclua_terminal(lua_State *L);
 int luaopen_nclua_trace(lua_State *L);

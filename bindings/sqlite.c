@@ -3,6 +3,7 @@
 #include "bindings/bind.h"
 #include "bindings/open.h"
 #include "host/forkable.h"
+#include "host/sandbox.h"
 #include "host/trace.h"
 
 #include <string.h>
@@ -149,6 +150,18 @@ struct open_options {
   int mode, busy_timeout_ms;
 };
 
+/* In a sandbox, ATTACH opens only what sqlite.open would. A name that SQLite works out is
+   not known here (NULL), and with "file:" it may be a URI. */
+static int authorize(void *unused, int action, const char *path, const char *b,
+                     const char *c, const char *d) {
+  struct err e;
+  (void)unused, (void)b, (void)c, (void)d;
+  if (action != SQLITE_ATTACH) return SQLITE_OK;
+  if (!path || strncmp(path, "file:", 5) == 0) return SQLITE_DENY;
+  if (!*path || strcmp(path, ":memory:") == 0) return SQLITE_OK;
+  return sandbox_check_path(path, true, &e) ? SQLITE_DENY : SQLITE_OK;
+}
+
 static int err_open(int rc, const char *path, const char *why, struct err *e) {
   return err_set(e, code_name(rc), "cannot open '%.200s': %s", path, why);
 }
@@ -164,8 +177,11 @@ static int open_database(sqlite3 **db, const char *path, const struct open_optio
   if (trace_holds(path)) {
     return err_open(SQLITE_BUSY, path, "it is being traced into (trace.stop first)", e);
   }
+  const bool is_file = o->mode != MEMORY;
+  if (is_file && sandbox_check_path(path, o->mode == READ_WRITE, e)) return -1;
   int rc = sqlite3_open_v2(path, db, flags[o->mode] | SQLITE_OPEN_NOMUTEX, NULL);
   if (!rc) rc = harden(*db);
+  if (!rc && sandbox_is_active()) rc = sqlite3_set_authorizer(*db, authorize, NULL);
   if (!rc) rc = sqlite3_busy_timeout(*db, o->busy_timeout_ms);
   /* SQLite looks into the file only when it must: learn now that it is no database. */
   if (!rc) rc = sqlite3_exec(*db, "pragma schema_version", NULL, NULL, NULL);

@@ -5,6 +5,7 @@
 
 #include "host/affinity.h"
 #include "host/forkable.h"
+#include "host/sandbox.h"
 #include "host/trace.h"
 
 #include <errno.h>
@@ -110,6 +111,7 @@ static int rank_setenv(lua_State *L) {
   luaL_argcheck(L, *name && !strchr(name, '='), 2, "not the name of a variable");
   struct err e;
   if (forkable_check(&e)) return luaL_error(L, "setenv: too late: %s", e.text);
+  if (sandbox_check_variable(name, value, &e)) return luaL_error(L, "%s", e.text);
   if (value) {
     setenv(name, value, 1);
   } else {

@@ -19,6 +19,7 @@ nclua_static(tinfo libtinfo.a)
 nclua_static(md libmd.a)
 nclua_static(bsd libbsd.a md)
 nclua_static(edit libedit.a bsd tinfo)
+nclua_static(seccomp libseccomp.a)
 
 # Debian installs Lua modules by version.
 find_file(ARGPARSE_LUA argparse.lua PATHS /usr/share/lua/5.4 NO_DEFAULT_PATH REQUIRED)

@@ -22,6 +22,11 @@ const char cli_help[] =
   "  --nccl-lib PATH    the NCCL library to load (default: $NCLUA_NCCL_LIB, else a "
   "search)\n"
   "  --trace FILE       record kernels, copies, calls and ranges into an SQLite file\n"
+  "  --sandbox          for a script from somebody else: no programs, no network, no "
+  "files\n"
+  "                     written but in its results' folder\n"
+  "  --sandbox-dir DIR  that folder (default: ROOT/logs, ROOT as in the script's --root)\n"
+  "  --allow-program P  a program that it may start; may be repeated\n"
   "  --traceback        show the stack with an error\n"
   "  -h, --help         this text\n"
   "\n"
@@ -41,6 +46,7 @@ static const struct flag flags[] = {
   {"-h", offsetof(struct cli, help)},
   {"--help", offsetof(struct cli, help)},
   {"--traceback", offsetof(struct cli, traceback)},
+  {"--sandbox", offsetof(struct cli, sandbox)},
   {NULL, 0},
 };
 
@@ -48,6 +54,8 @@ static const struct flag values[] = {
   {"--backend", offsetof(struct cli, backend)},
   {"--nccl-lib", offsetof(struct cli, nccl_library)},
   {"--trace", offsetof(struct cli, trace)},
+  {"--sandbox-dir", offsetof(struct cli, sandbox_folder)},
+  {"--allow-program", offsetof(struct cli, program)},
   {NULL, 0},
 };
 
@@ -58,6 +66,29 @@ static bool take_flag(struct cli *c, const char *word) {
     return true;
   }
   return false;
+}
+
+/* --allow-program is a value that may come again. */
+static int keep_program(struct cli *c, struct err *e) {
+  if (!c->program) return 0;
+  if (c->program_count == CLI_PROGRAMS) {
+    return err_set(e, "usage", "too many --allow-program options");
+  }
+  c->programs[c->program_count++] = c->program;
+  c->program = NULL;
+  return 0;
+}
+
+/* A sandbox is for a script: a prompt has its user's trust. */
+static int check_sandbox(const struct cli *c, int argc, struct err *e) {
+  if (!c->sandbox && (c->sandbox_folder || c->program_count)) {
+    return err_set(e, "usage", "--sandbox-dir and --allow-program need --sandbox");
+  }
+  const bool is_idle = c->script == argc && c->step_count == 0 && !c->from_stdin;
+  if (c->sandbox && (c->interactive || (is_idle && !c->help && !c->version))) {
+    return err_set(e, "usage", "--sandbox needs a script, and has no prompt");
+  }
+  return 0;
 }
 
 /* "--backend cpu" or "--backend=cpu": 1 if it was one (and *i moved), 0 if not. */
@@ -75,7 +106,7 @@ static int take_value(struct cli *c, int argc, char **argv, int *i, struct err *
       *slot = argv[++*i];
     else
       return err_set(e, "usage", "'%s' needs a value", word);
-    return 1;
+    return keep_program(c, e) ? -1 : 1;
   }
   return 0;
 }
@@ -117,5 +148,5 @@ int cli_parse(int argc, char **argv, struct cli *c, struct err *e) {
     if (take_option(c, argc, argv, &i, e)) return -1;
   }
   c->script = i;
-  return 0;
+  return check_sandbox(c, argc, e);
 }

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-enum { CLI_STEPS = 64 };
+enum { CLI_STEPS = 64, CLI_PROGRAMS = 16 };
 
 /* What the command line asks for. Strings point into argv. */
 struct cli {
@@ -14,9 +14,12 @@ struct cli {
     const char *text;
   } steps[CLI_STEPS];
   int step_count;
-  int script; /* index into argv, argc if there is none */
-  const char *backend, *nccl_library, *trace;
-  bool interactive, version, help, ignore_environment, warnings, traceback, from_stdin;
+  int script;                         /* index into argv, argc if there is none */
+  const char *programs[CLI_PROGRAMS]; /* --allow-program */
+  int program_count;
+  const char *backend, *nccl_library, *trace, *sandbox_folder, *program;
+  bool interactive, version, help, ignore_environment, warnings, traceback, from_stdin,
+    sandbox;
 };
 
 /* Parses the host's own options, which end at the script. -1: a usage error in *e. */

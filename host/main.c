@@ -3,6 +3,7 @@
 #include "host/cli.h"
 #include "host/embed.h"
 #include "host/repl.h"
+#include "host/sandbox.h"
 #include "host/script.h"
 #include "host/state.h"
 #include "host/trace.h"
@@ -10,6 +11,7 @@
 #include "host/version.h"
 
 #include <lauxlib.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,6 +42,27 @@ static int start_trace(const struct cli *c, struct err *e) {
   struct trace_options o = {.path = c->trace, .is_shared = !c->trace};
   if (!c->trace) o.path = shared && *shared ? shared : NULL;
   return o.path ? trace_start(&o, e) : 0;
+}
+
+/* Before the script is read, and before there are threads. */
+static int enter_sandbox(const struct cli *c, int argc, char **argv, struct err *e) {
+  char folder[PATH_MAX];
+  if (!c->sandbox) return 0;
+  if (sandbox_default_folder(argv + c->script, folder, sizeof folder, e)) return -1;
+  const struct sandbox_options o = {
+    .folder = c->sandbox_folder ? c->sandbox_folder : folder,
+    .script = c->script < argc ? argv[c->script] : NULL,
+    .library = c->nccl_library,
+    .programs = c->programs,
+    .program_count = (size_t)c->program_count,
+    .has_gpus = strcmp(backend_name(), "cpu") != 0,
+  };
+  if (sandbox_enter(&o, e)) return -1;
+  fprintf(stderr, "nclua: sandbox: writes only below %s\n", sandbox_folder());
+  if (!sandbox_landlock() || !sandbox_has_seccomp()) {
+    fputs("nclua: sandbox: this kernel is no full guard (nclua doctor)\n", stderr);
+  }
+  return 0;
 }
 
 static int run_init(lua_State *L) {
@@ -81,6 +104,14 @@ static int run_all(lua_State *L, const struct cli *c, int argc, char **argv) {
   return rc;
 }
 
+/* What the Lua state offers: nclua.confine takes the rest away. */
+static int confine(lua_State *L) {
+  int rc = state_load_embedded(L, "nclua.confine");
+  if (!rc) rc = lua_pcall(L, 0, 0, 0);
+  if (rc) script_report(L);
+  return rc;
+}
+
 static lua_State *new_state(const struct cli *c) {
   lua_State *L = luaL_newstate();
   if (!L) return NULL;
@@ -90,6 +121,7 @@ static lua_State *new_state(const struct cli *c) {
   }
   state_open(L);
   open_modules(L);
+  if (c->sandbox && confine(L)) return NULL;
   script_traceback(L, c->traceback);
   if (c->warnings) lua_warning(L, "@on", 0);
   return L;
@@ -103,10 +135,11 @@ int main(int argc, char **argv) {
   if (c.version) print_version();
   const struct embedded *plugin = embed_find("plugin:trace");
   if (plugin) trace_plugin_carried(plugin->begin, plugin->end);
+  if (enter_sandbox(&c, argc, argv, &e)) return usage(&e);
   if (start_trace(&c, &e)) return usage(&e);
   lua_State *L = new_state(&c);
   if (!L) {
-    fputs("nclua: not enough memory for a Lua state\n", stderr);
+    fputs("nclua: no Lua state\n", stderr);
     return EXIT_FAILURE;
   }
   int rc = run_all(L, &c, argc, argv);

@@ -54,6 +54,10 @@ struct process {
   int64_t wall_us, user_us, sys_us, max_rss_bytes;
 };
 
+/* The file that is started under this name, in out[PATH_MAX] if it is not `name` itself;
+   NULL with errno set: there is none. */
+const char *process_find(char *out, const char *name);
+
 /* Starts a child. -1 with *e filled if it cannot be executed; nothing is left then. */
 int process_spawn(struct process *p, const struct process_spec *spec, struct err *e);
 

@@ -1,5 +1,7 @@
 #include "host/process.h"
 
+#include "host/sandbox.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -94,7 +96,7 @@ static bool is_program(const char *path) {
 
 /* execvp would hand a file without a magic number to a shell, so the search is our own.
    Relative entries of PATH are passed over: the child may have another directory. */
-static const char *find_program(char out[PATH_MAX], const char *name) {
+const char *process_find(char *out, const char *name) {
   if (strchr(name, '/')) return name;
   const char *path = getenv("PATH");
   if (!path) path = "/usr/local/bin:/usr/bin:/bin";
@@ -201,14 +203,33 @@ void process_keep_zombies(void) {
   }
 }
 
+/* In a sandbox: the program, where its output goes, and what loads code into it. */
+static int check_sandbox(const char *path, const struct process_spec *spec, struct err *e) {
+  if (!sandbox_is_active()) return 0;
+  if (sandbox_check_program(path, e)) return -1;
+  for (int i = 0; i < 2; i++) {
+    const bool is_file = spec->sink[i] == PROCESS_FILE;
+    if (is_file && sandbox_check_path(spec->file[i], true, e)) return -1;
+  }
+  for (char *const *v = spec->envp; *v; v++) {
+    char name[256];
+    const size_t length = strcspn(*v, "=");
+    if (!(*v)[length]) continue;
+    snprintf(name, sizeof name, "%.*s", (int)length, *v);
+    if (sandbox_check_variable(name, *v + length + 1, e)) return -1;
+  }
+  return 0;
+}
+
 int process_spawn(struct process *p, const struct process_spec *spec, struct err *e) {
   char path[PATH_MAX];
   struct launch l = {.spec = spec, .fd = {-1, -1, -1}, .report = -1, .parent = getpid()};
   int report = -1;
   *p = (struct process){.pidfd = -1, .in = -1, .out = {-1, -1}, .deadline_ns = UINT64_MAX};
   process_keep_zombies();
-  l.path = find_program(path, spec->argv[0]);
+  l.path = process_find(path, spec->argv[0]);
   if (!l.path) return err_errno(e, "cannot run '%s'", spec->argv[0]);
+  if (check_sandbox(l.path, spec, e)) return -1;
   if (open_input(p, &l, e) || open_output(p, &l, 0, e) || open_output(p, &l, 1, e)) {
     goto done;
   }

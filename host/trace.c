@@ -1,6 +1,7 @@
 #include "host/trace.h"
 
 #include "host/backend.h"
+#include "host/sandbox.h"
 #include "host/trace_cpu.h"
 #include "host/trace_plugin.h"
 #include "plugins/trace/merge.h"
@@ -124,6 +125,7 @@ static bool is_injected(void) {
 int trace_start(const struct trace_options *o, struct err *e) {
   static bool is_stopping_at_exit;
   if (trace.is_asked) return err_set(e, "busy", "a trace is running already");
+  if (sandbox_check_path(o->path, true, e)) return -1;
   if (snprintf(trace.path, sizeof trace.path, "%s", o->path) >= PATH_MAX) {
     return err_set(e, "ENAMETOOLONG", "the name '%.64s...' is too long", o->path);
   }

@@ -1,5 +1,7 @@
 #include "host/tuner.h"
 
+#include "host/sandbox.h"
+
 #include "plugins/tuner/abi.h"
 #include "plugins/tuner/steer.h"
 
@@ -69,8 +71,11 @@ struct tuner *tuner_open(const char *path, struct err *e) {
     return NULL;
   }
   t->users = 1;
-  t->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  if (!t->handle) {
+  const int refused = sandbox_check_library(path, e);
+  t->handle = refused ? NULL : dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (refused) {
+    /* *e says it */
+  } else if (!t->handle) {
     err_set(e, "no_library", "cannot open the plugin: %s", dlerror());
   } else if (find_abi(t)) {
     err_set(e, "no_symbol", "'%s' exports no ncclTunerPlugin_v2 to _v6", path);

@@ -3,6 +3,7 @@ local cjson = require("cjson")
 local command = require("nclua.command")
 local inventory = require("nclua.inventory")
 local programs = require("nclua.programs")
+local sandbox = require("nclua.sandbox")
 
 local options = command.options("nclua doctor",
   "What nclua found on this machine, and what is missing.",
@@ -66,6 +67,7 @@ local function examine()
     cupti = inventory.libraries("cupti"),
     programs = find_programs(),
     launcher = launcher(),
+    sandbox = sandbox.status(),
   }
 end
 
@@ -91,6 +93,14 @@ local function say_gpus(facts)
   end
 end
 
+-- What guards --sandbox: the kernel as far as it can, the Lua state in any case.
+local function say_sandbox(status)
+  local landlock = status.landlock > 0 and "Landlock " .. status.landlock
+    or "no Landlock (files are guarded by the Lua state alone)"
+  say(status.landlock > 0 and status.seccomp and "+" or "-", "sandbox",
+    landlock .. (status.seccomp and ", seccomp" or ", no seccomp"))
+end
+
 local function print_facts(facts)
   say("+", "nclua", facts.nclua)
   say("+", "backend", ("%s, %d devices"):format(facts.backend, facts.devices))
@@ -104,6 +114,7 @@ local function print_facts(facts)
     say(program.path and "+" or "-", program.name, program.path
       or ("not on the PATH: " .. program.use))
   end
+  say_sandbox(facts.sandbox)
   local world = facts.launcher
   say(world and "+" or "-", "launcher", world
     and ("%s: rank %s of %s"):format(world.name, world.rank, world.size or "?")
