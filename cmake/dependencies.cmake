@@ -23,3 +23,6 @@ nclua_static(seccomp libseccomp.a)
 
 # Debian installs Lua modules by version.
 find_file(ARGPARSE_LUA argparse.lua PATHS /usr/share/lua/5.4 NO_DEFAULT_PATH REQUIRED)
+
+# Chart.js (MIT), embedded for report.html.
+find_file(CHART_JS chart.min.js PATHS /usr/share/javascript/chart.js NO_DEFAULT_PATH REQUIRED)

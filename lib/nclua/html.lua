@@ -33,6 +33,20 @@ local function row_of(columns, row)
   return ("<tr%s>%s</tr>"):format(class, table.concat(cells))
 end
 
+---A table of finished cells.
+---@param caption string
+---@param headings string[] th elements
+---@param lines string[] tr elements
+---@return string
+function html.raw_table(caption, headings, lines)
+  caption = html.escape(caption)
+  return table.concat({
+    '<div class="scroll" tabindex="0" role="region" aria-label="', caption,
+    '"><table>\n<caption>', caption, "</caption><thead><tr>", table.concat(headings),
+    "</tr></thead>\n<tbody>\n", table.concat(lines, "\n"), "\n</tbody></table></div>\n",
+  })
+end
+
 ---A table whose columns a script of the page makes sortable.
 ---@param caption string
 ---@param columns string[]
@@ -41,14 +55,11 @@ end
 function html.table(caption, columns, rows)
   local headings, lines = {}, {}
   for c, column in ipairs(columns) do
-    headings[c] = '<th scope="col">' .. html.escape(column) .. "</th>"
+    local class = rows[1] and type(rows[1][c]) == "number" and ' class="n"' or ""
+    headings[c] = ('<th scope="col"%s>%s</th>'):format(class, html.escape(column))
   end
   for r, row in ipairs(rows) do lines[r] = row_of(columns, row) end
-  return ('<div class="scroll" tabindex="0" role="region" aria-label="%s"><table>'
-    .. "<caption>%s</caption><thead><tr>%s</tr></thead>\n<tbody>\n%s\n</tbody></table>"
-    .. "</div>\n")
-    :format(html.escape(caption), html.escape(caption), table.concat(headings),
-      table.concat(lines, "\n"))
+  return html.raw_table(caption, headings, lines)
 end
 
 ---@param items string[]

@@ -12,8 +12,8 @@ end
 
 local function measure(root, id, env)
   local result = assert(process.run({ NCLUA, "interview", "--sections", "control",
-    "--ranks", "2", "--cycles", "12", "--control-iterations", "20", "--largest", "1M", "--root", root,
-    "--run-id", id, "--backend", "cpu" }, { timeout_s = 120, env = env }))
+    "--ranks", "2", "--cycles", "12", "--control-iterations", "20", "--largest", "1M",
+    "--root", root, "--run-id", id, "--backend", "cpu" }, { timeout_s = 120, env = env }))
   luaunit.assertTrue(result.ok, result.stderr)
   return root .. "/logs/interview_details/" .. id
 end
