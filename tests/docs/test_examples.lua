@@ -1,5 +1,5 @@
 --- What README.md and docs/tutorial.md tell to type, typed. Blocks of a document share one
---- folder, as they do for a reader: shell commands run there, Lua that requires modules is a
+--- folder, as for a reader: shell commands run there, Lua that requires modules is a
 --- script, other Lua is typed at the prompt behind all that was typed there before. A block
 --- behind a comment <!-- not run by tests: REASON --> is skipped, and the test says so.
 local files = require("nclua.files")
