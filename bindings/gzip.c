@@ -7,7 +7,8 @@
 #include <unistd.h>
 #include <zlib.h>
 
-/* nclua.gzip: reads a file or standard input, decompressed if it is compressed. */
+/* nclua.gzip: reads a file or standard input, decompressed if it is compressed; and texts
+   in zlib's format. */
 
 #define READER "gzip.reader"
 
@@ -108,7 +109,47 @@ static const luaL_Reg reader_methods[] = {
   {NULL, NULL},
 };
 
+/* gzip.deflate(text): in zlib's format, as SQLite's archives have it. */
+static int deflate_text(lua_State *L) {
+  size_t bytes;
+  const char *text = luaL_checklstring(L, 1, &bytes);
+  luaL_Buffer b;
+  uLongf used = compressBound((uLong)bytes);
+  char *room = luaL_buffinitsize(L, &b, used);
+  const int rc =
+    compress2((Bytef *)room, &used, (const Bytef *)text, (uLong)bytes, Z_BEST_COMPRESSION);
+  if (rc != Z_OK) return luaL_error(L, "deflate: %s", zError(rc));
+  luaL_pushresultsize(&b, used);
+  return 1;
+}
+
+/* gzip.inflate(data, bytes): exactly as many, or it is damaged. Deflate packs 1032 to 1 at
+   best: what claims more would only have us reserve the memory. */
+static int inflate_text(lua_State *L) {
+  enum { BEST_RATIO = 1032, SMALLEST = 64 };
+  size_t packed;
+  const char *data = luaL_checklstring(L, 1, &packed);
+  const size_t bytes = bind_checksize(L, 2, 0, (size_t)1 << 31);
+  struct err e;
+  if (bytes / BEST_RATIO > packed + SMALLEST) {
+    err_set(&e, "EILSEQ", "damaged zlib data: it cannot be %zu bytes", bytes);
+    return bind_fail(L, &e);
+  }
+  luaL_Buffer b;
+  uLongf used = bytes;
+  char *room = luaL_buffinitsize(L, &b, bytes + 1); /* zlib wants room, even for nothing */
+  const int rc = uncompress((Bytef *)room, &used, (const Bytef *)data, (uLong)packed);
+  if (rc == Z_OK && used == bytes) {
+    luaL_pushresultsize(&b, used);
+    return 1;
+  }
+  err_set(&e, "EILSEQ", "damaged zlib data: %s", rc ? zError(rc) : "too short");
+  return bind_fail(L, &e);
+}
+
 static const luaL_Reg functions[] = {
+  {"deflate", deflate_text},
+  {"inflate", inflate_text},
   {"open", reader_open},
   {NULL, NULL},
 };

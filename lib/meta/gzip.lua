@@ -9,6 +9,18 @@ local gzip = {}
 ---@return string? code "ENOENT", "EISDIR"
 function gzip.open(path) end
 
+---Packs a text in zlib's format, as SQLite's archives have it.
+---@param text string
+---@return string data
+function gzip.deflate(text) end
+
+---@param data string from `gzip.deflate`
+---@param bytes integer that it must give, at most 2 GiB
+---@return string? text
+---@return string? message
+---@return string? code "EILSEQ"
+function gzip.inflate(data, bytes) end
+
 ---@class gzip.reader
 local reader = {}
 

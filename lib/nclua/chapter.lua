@@ -166,6 +166,20 @@ local function complete(self)
   self:write(manifest.FILE, manifest.encode(self:manifest(), self.commands))
 end
 
+---The chapter that a script defines, without running it.
+---@param chunk function the script
+---@return chapter? chapter
+---@return string? message
+function chapter.defined_by(chunk)
+  local main, defined = methods.main, nil
+  methods.main = function(self) defined = self end
+  local ok, message = pcall(chunk)
+  methods.main = main
+  if not ok then return nil, tostring(message) end
+  if not defined then return nil, "the script defines no chapter" end
+  return defined
+end
+
 ---@param name string
 ---@return section
 function methods:section(name)

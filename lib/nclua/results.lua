@@ -109,6 +109,16 @@ local CONTRACT = { "section", "world_size", "case_name", "rank", "cycle", "check
 local SUMMARY = { "section", "world_size", "case_name", "metric", "median", "p95",
   "cv_percent", "samples", "correct", "requested_world_size", "times_valid" }
 
+-- What follows from the raw rows.
+local function fill_derived(db, run)
+  local failed = failures(run.contracts)
+  for _, section in ipairs(run.chapter.sections) do
+    db:insert("measurement", measurements(run, section, failed), MEASUREMENT)
+  end
+  db:insert("contract", without_keywords(run.contracts), CONTRACT)
+  db:insert("summary", without_keywords(run.summary), SUMMARY)
+end
+
 local function fill(db, run, kept)
   db:insert("run", { run:identity() })
   db:insert("option", named(run.texts))
@@ -117,13 +127,46 @@ local function fill(db, run, kept)
   db:insert("note", single("text", run.notes))
   db:insert("command", single("line", run.commands))
   db:insert("world", run.worlds)
-  local failed = failures(run.contracts)
-  for _, section in ipairs(run.chapter.sections) do
-    db:insert("measurement", measurements(run, section, failed), MEASUREMENT)
-  end
-  db:insert("contract", without_keywords(run.contracts), CONTRACT)
-  db:insert("summary", without_keywords(run.summary), SUMMARY)
+  fill_derived(db, run)
   db:insert("artifact", kept)
+end
+
+-- The rows of a table as one text each, NULL told from "".
+local function dump(db, name, columns)
+  local list = {}
+  for row in db:rows(("select * from %s"):format(name)) do
+    local values = {}
+    for i, column in ipairs(columns) do
+      local value = row[column]
+      values[i] = type(value) == "number" and ("%q"):format(value) or tostring(value)
+    end
+    list[#list + 1] = table.concat(values, "\0")
+  end
+  return list
+end
+
+---Where a database is not what a run's raw rows give.
+---@param run run with its tables derived
+---@param db sqlite.database
+---@return string[] differences
+---@return integer tables that were compared
+function results.compare(run, db)
+  local again <close> = assert(sqlite.open(nil, { mode = "memory" }))
+  assert(again:exec(SCHEMA))
+  again:transaction(function() fill_derived(again, run) end)
+  local differences, tables = {}, { measurement = MEASUREMENT, contract = CONTRACT,
+    summary = SUMMARY }
+  for name, columns in pairs(tables) do
+    local is, should = dump(db, name, columns), dump(again, name, columns)
+    for i = 1, math.max(#is, #should) do
+      if is[i] ~= should[i] then
+        local text = "%s: table %s: row %d is not what the raw rows give"
+        differences[#differences + 1] = text:format(results.FILE, name, i)
+        break
+      end
+    end
+  end
+  return differences, 3
 end
 
 ---@param run run with its tables derived

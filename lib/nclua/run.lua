@@ -66,6 +66,19 @@ function run.new(fields)
   return one
 end
 
+---A run that is done, to make its tables again from the raw files.
+---@param fields table chapter, folder, opt, facts, worlds
+---@return run
+function run.reopen(fields)
+  local one = setmetatable({
+    commands = {}, notes = {}, tables = {}, summary = {}, parts = {}, texts = {},
+    is_leader = true,
+  }, methods)
+  for key, value in pairs(fields) do one[key] = value end
+  one.contracts = one:rows("contracts")
+  return one
+end
+
 ---@param name string
 ---@return string path in the run's directory
 function methods:path(name)
