@@ -1,5 +1,6 @@
 --- nclua.cuda, on either backend: streams, events, timing, graphs.
 local cuda = require("nclua.cuda")
+local kernels = require("kernels")
 local luaunit = require("luaunit")
 
 local function raises(text, f, ...)
@@ -142,12 +143,19 @@ function TestGraph.test_launch()
   local x <close> = cuda.buffer("i32", 100):fill(0)
   local y <close> = cuda.buffer("i32", 100):fill(0)
   local seen
+  local has_kernels = kernels.are_there()
   local graph <close> = assert(stream:capture(function(s)
     seen = s
     x:fill(3, stream)
     x:set(7, 4, stream)
     y:copy_from(x, stream)
-    y:slice(1, 2):pattern(nil, stream)
+    if has_kernels then
+      y:slice(1, 2):pattern(nil, stream)
+    else
+      print("no kernels without NVRTC: no pattern is captured")
+      y:set(1, 0, stream)
+      y:set(2, 1, stream)
+    end
   end))
   luaunit.assertIs(seen, stream)
   luaunit.assertEquals({ y:compare(0) }, { 0 }) -- captured, not run

@@ -1,5 +1,6 @@
 --- comm:burst: calls written down once and made in C; and stream:spin, which holds them.
 local cuda = require("nclua.cuda")
+local kernels = require("kernels")
 local luaunit = require("luaunit")
 local nccl = require("nclua.nccl")
 
@@ -41,6 +42,7 @@ function TestBurst.test_it_makes_the_calls_in_order_and_goes_round()
 end
 
 function TestBurst.test_time()
+  luaunit.skipIf(not kernels.are_there(), "no kernels without NVRTC: nothing to wait for")
   local comm <close> = new_comm()
   local stream <close> = new_stream()
   local x, y = ramp(1000), assert(cuda.buffer("f32", 1000)):fill(-1)
@@ -213,6 +215,7 @@ end
 TestSpin = {}
 
 function TestSpin.test_it_holds_what_comes_after()
+  luaunit.skipIf(not kernels.are_there(), "no kernels without NVRTC")
   local stream <close> = new_stream()
   local x = assert(cuda.buffer("i32", 1))
   local us = cuda.time(stream, function()
