@@ -9,13 +9,14 @@ local lfs = require("lfs")
 
 -- Of lib/nclua, what a script may build on; the rest serves commands and chapters.
 local PUBLIC = {
-  "back_to_back", "calibrate", "capture", "chapter", "combination", "comparison", "contest",
-  "cost_model", "critical_path", "csv", "decisions", "environment", "explain", "files",
-  "html", "measure", "options", "override", "parse.nccl_log", "parse.nccl_tests",
+  "back_to_back", "calibrate", "capture", "chapter", "combination", "comparison",
+  "contest", "cost_model", "critical_path", "csv", "decisions", "environment", "explain",
+  "files", "html", "measure", "options", "override", "parse.nccl_log", "parse.nccl_tests",
   "parse.nsys", "parse.smi", "parse.topology", "parse.watchdog", "past_run", "payload",
   "presets", "profile", "ranks", "read", "reenact", "report", "report_page", "results",
   "run", "section", "size", "steering", "sweep", "text_table", "timeline", "trace_file",
-  "tune.proof", "tune.rules", "winners", "worlds" }
+  "tune.proof", "tune.rules", "winners", "worlds",
+}
 
 -- Markdown would take these for its own, where they are not in `code`.
 local function escape(text)
