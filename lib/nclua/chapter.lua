@@ -153,6 +153,7 @@ end
 
 -- The order of the evidence: raw rows are written, then what is made from them.
 local function complete(self)
+  self:know_the_others()
   check_contracts(self)
   for _, section in ipairs(self.chapter.sections) do self:derive(section) end
   if self.chapter.conclude then self.chapter.conclude(self, self.opt) end

@@ -7,8 +7,10 @@
 ---
 --- Two starts of one program differ by more than its cycles do (where memory and threads
 --- come to lie, who else is there), and one run a side cannot tell that from a difference.
---- Then the margin must be as large as what starts were seen to differ. With several runs a
---- side the sample is the run's median, and the margin can be what matters.
+--- Then the margin must be as large as what starts were seen to differ; and beside other
+--- work a CPU's times may differ by any factor, so that there no verdict is given unless
+--- the caller names a margin. With several runs a side the sample is the run's median, and
+--- the margin can be what matters.
 local comparison = {}
 
 local stats = require("nclua.stats")
@@ -41,6 +43,7 @@ local SEED = 1 -- the same runs give the same intervals
 ---@field level number
 ---@field margin number
 ---@field is_pooled boolean several runs a side
+---@field busy? string why no row may have a verdict
 ---@field only_a string[] what only one of the runs measured
 ---@field only_b string[]
 
@@ -48,6 +51,8 @@ local SEED = 1 -- the same runs give the same intervals
 -- 2.1 times on the CPU backend, two cores with much other work.
 local BETWEEN_STARTS = { cuda = 0.5, cpu = 1.5 }
 local OF_MANY_STARTS = 0.05
+
+local MOST_OF_OTHERS = 10 -- percent
 
 local NOT_A_DIFFERENCE = { root = true, run_id = true, resume = true }
 
@@ -64,6 +69,7 @@ local function values_of(run)
   for _, pair in ipairs(run.facts) do
     local kind = pair[1]:find("^env%.") and "variable" or "machine"
     local is_known = pair[1] == "hostname" or pair[1] == "backend" -- as the run's own
+      or pair[1] == "cpu_of_others_percent"
     if not is_known then add(kind, pair[1]:gsub("^env%.", ""), pair[2]) end
   end
   for _, pair in ipairs(run.options) do
@@ -182,7 +188,8 @@ end
 ---@return past_run
 function comparison.pool(runs)
   if #runs == 1 then return runs[1] end
-  local one, known = { run = runs[1].run, cases = {}, count = #runs }, {}
+  local one, known = { run = runs[1].run, facts = runs[1].facts, cases = {},
+    count = #runs }, {}
   for _, run in ipairs(runs) do
     for _, case in ipairs(run.cases) do
       local name = name_of(case)
@@ -205,6 +212,26 @@ local function default_margin(a, b)
   return math.max(BETWEEN_STARTS[a.run.backend] or 1, BETWEEN_STARTS[b.run.backend] or 1)
 end
 
+local function others(run)
+  for _, pair in ipairs(run.facts) do
+    if pair[1] == "cpu_of_others_percent" then return tonumber(pair[2]) end
+  end
+end
+
+-- Did a CPU's run have it for itself?
+local function busy(runs)
+  for _, run in ipairs(runs) do
+    if run.run.backend == "cpu" then
+      local percent = others(run)
+      if not percent then
+        return "It is not known how much of the CPUs others used: no verdicts."
+      elseif percent > MOST_OF_OTHERS then
+        return ("Others used %d%% of the CPUs: no verdicts."):format(percent)
+      end
+    end
+  end
+end
+
 ---Compares the times of b with those of a.
 ---@param a past_run
 ---@param b past_run
@@ -213,6 +240,9 @@ end
 function comparison.times(a, b, options)
   local level = options and options.level or 0.05
   local margin = options and options.margin or default_margin(a, b)
+  local is_pooled = a.count ~= nil and b.count ~= nil
+  local is_free = is_pooled or options and options.margin
+  local reason = not is_free and busy({ a, b }) or nil
   local both, only_a, only_b = matched(a, b)
   local tested = 0
   for _, pair in ipairs(both) do
@@ -226,12 +256,12 @@ function comparison.times(a, b, options)
       local own = level / tested
       row.p = stats.mann_whitney(one.samples, other.samples).p
       row.low, row.high = ratio_interval(one.samples, other.samples, own)
-      row.verdict = verdict(row, one, other, own, margin)
+      row.verdict = reason and "no evidence" or verdict(row, one, other, own, margin)
     end
     rows[i] = row
   end
   return { rows = rows, tested = tested, level = level, margin = margin,
-    is_pooled = a.count ~= nil and b.count ~= nil, only_a = only_a, only_b = only_b }
+    is_pooled = is_pooled, busy = reason, only_a = only_a, only_b = only_b }
 end
 
 ---The fewest samples a side with which a verdict is possible at all: below, even two runs

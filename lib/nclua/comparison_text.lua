@@ -81,6 +81,10 @@ function comparison_text.remarks(result, which)
   local list = { ("%s against A: %d faster, %d slower, %d no evidence, %d not comparable."):
     format(which, count.faster, count.slower, count["no evidence"],
       count["wrong results"] + count["times invalid"]), rule(result) }
+  if result.busy then
+    list[#list + 1] = result.busy .. " Interleaved runs, A1,A2,... B1,B2,..., or a --margin"
+      .. " of your own give them."
+  end
   local needed = comparison.samples_needed(result)
   if fewest(result) < needed then
     list[#list + 1] = ("Rows of fewer than %d samples cannot have a verdict among so many:"

@@ -92,6 +92,45 @@ function environment.host()
   }
 end
 
+-- Of "cpu 12 0 3 ..." and of /proc/self/stat, whose second field may have any character.
+local function numbers(text)
+  local list = {}
+  for number in text:gmatch("%S+") do list[#list + 1] = tonumber(number) or 0 end
+  return list
+end
+
+---@class environment.cpu_use
+---@field busy integer ticks that all CPUs were busy
+---@field idle integer
+---@field own integer ticks that this process and its children, those reaped, used
+
+---What the CPUs have done since the machine started.
+---@return environment.cpu_use? use nil if /proc does not say
+function environment.cpu_use()
+  local machine = (files.read("/proc/stat") or ""):match("^cpu +([^\n]+)")
+  local process_text = (files.read("/proc/self/stat") or ""):match("^.*%) %a (.*)$")
+  if not machine or not process_text then return nil end
+  local all, own = numbers(machine), numbers(process_text)
+  if #all < 8 or #own < 14 then return nil end
+  return {
+    busy = all[1] + all[2] + all[3] + all[6] + all[7] + all[8], idle = all[4] + all[5],
+    own = own[11] + own[12] + own[13] + own[14], -- utime, stime, cutime, cstime
+  }
+end
+
+---How much of the CPUs' time went to others between two moments: what a measurement on
+---CPUs shares its machine with.
+---@param first environment.cpu_use?
+---@param last environment.cpu_use?
+---@return number? percent
+function environment.cpu_of_others(first, last)
+  if not first or not last then return nil end
+  local busy, idle = last.busy - first.busy, last.idle - first.idle
+  if busy + idle <= 0 then return nil end
+  local others = math.max(0, busy - (last.own - first.own))
+  return math.min(100, 100 * others / (busy + idle))
+end
+
 local function describe(device)
   local text = "%s, %s, %s, %s, compute capability %s, %d multiprocessors"
   return text:format(device.name, device.uuid, device.pci_bus_id,

@@ -48,6 +48,7 @@ function run.new(fields)
     tables = {}, summary = {}, parts = {}, started_utc = os.date("!%Y-%m-%dT%H:%M:%SZ"),
   }, methods)
   for key, value in pairs(fields) do one[key] = value end
+  one.cpu_use = environment.cpu_use()
   local launcher = ranks.launcher()
   one.is_leader = not launcher or launcher.index == 0
   if launcher then
@@ -103,6 +104,12 @@ function methods:known(name)
   for _, fact in ipairs(self.facts) do
     if fact[1] == name then return fact[2] end
   end
+end
+
+---Keeps how much of the CPUs others used since the run began.
+function methods:know_the_others()
+  local percent = environment.cpu_of_others(self.cpu_use, environment.cpu_use())
+  if percent then self:fact("cpu_of_others_percent", ("%.0f"):format(percent)) end
 end
 
 ---Says something on the terminal, in summary.md and in the manifest.

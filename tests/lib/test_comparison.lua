@@ -143,6 +143,21 @@ function TestComparison.test_a_drift_within_a_run_is_no_difference()
   luaunit.assertTrue(verdicts(result).slower > 0)
 end
 
+function TestComparison.test_a_busy_cpu_has_no_verdicts()
+  local a, b = new_run({}), new_run({ scale = function() return 9 end })
+  a.run.backend, b.run.backend = "cpu", "cpu"
+  for _, case in ipairs({ { false, false }, { "3", true }, { "40", false } }) do
+    a.facts = { { "cpu_of_others_percent", "0" } }
+    b.facts = case[1] and { { "cpu_of_others_percent", case[1] } } or {}
+    local result = comparison.times(a, b)
+    luaunit.assertEquals(verdicts(result).slower > CASES / 2, case[2])
+    luaunit.assertEquals(verdicts(result).slower > 0, case[2])
+    luaunit.assertEquals(result.busy == nil, case[2])
+    local forced = comparison.times(a, b, { margin = 1 })
+    luaunit.assertTrue(verdicts(forced).slower > CASES / 2)
+  end
+end
+
 function TestComparison.test_settings_that_differ()
   local a, b = new_run({}), new_run({})
   a.facts = { { "nccl_version", "2.28.3" }, { "cpu", "x" } }

@@ -36,6 +36,23 @@ function TestEnvironment.test_variables()
     "env.CUDA_Y\t\nenv.NCCL_ALGO\tRing\nenv.NCLUA_X\ta=b\n", result.stderr)
 end
 
+function TestEnvironment.test_cpu_of_others()
+  local first = assert(environment.cpu_use())
+  local stop = os.clock() + 0.3
+  while os.clock() < stop do end -- luacheck: ignore 542
+  local last = assert(environment.cpu_use())
+  luaunit.assertTrue(last.own - first.own >= 25 and last.busy > first.busy)
+  local percent = environment.cpu_of_others(first, last)
+  luaunit.assertTrue(percent >= 0 and percent <= 100)
+  local zero = { busy = 100, idle = 10, own = 5 }
+  for _, case in ipairs({ { 80, 20, 50, 30 }, { 50, 50, 50, 0 }, { 10, 0, 20, 0 } }) do
+    luaunit.assertEquals(environment.cpu_of_others(zero, { busy = 100 + case[1],
+      idle = 10 + case[2], own = 5 + case[3] }), case[4])
+  end
+  luaunit.assertNil(environment.cpu_of_others(zero, zero))
+  luaunit.assertNil(environment.cpu_of_others(nil, zero))
+end
+
 function TestEnvironment.test_command_line()
   luaunit.assertStrContains(environment.command_line(), "tests/run.lua")
 end
