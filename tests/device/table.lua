@@ -12,7 +12,7 @@ local function read(path, rows)
   for line in io.lines(path) do
     local program, case, bytes, metric, cycle, rank, value =
       line:match("^(%l+),(%w+),(%d+),([%w_]+),(%d+),(%d+),([%d.]+)$")
-    if program then
+    if program and tonumber(value) then
       rows[#rows + 1] = { program = program, case = case, bytes = tonumber(bytes),
         metric = metric, cycle = path .. ":" .. cycle, rank = rank,
         value = tonumber(value) }
