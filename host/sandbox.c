@@ -31,7 +31,6 @@ static const char *const readable[] = {
   "/opt",
   "/proc",
   "/sys",
-  "/dev",
   "/etc/alternatives",
   "/etc/hosts",
   "/etc/ld.so.cache",
@@ -175,6 +174,7 @@ static int make_policy(const struct sandbox_options *o, struct err *e) {
     return -1;
   }
   if (allow_all(readable, SANDBOX_READ, e)) return -1;
+  if (allow("/dev", SANDBOX_LIST, e)) return -1; /* its disks hold all files */
   if (allow_all(plain_devices, SANDBOX_DEVICE, e)) return -1;
   return o->has_gpus ? allow_all(gpu_devices, SANDBOX_DEVICE, e) : 0;
 }
@@ -209,8 +209,10 @@ static bool is_below(const char *path, const char *top) {
 static bool allows(const char *real, bool to_write) {
   for (size_t i = 0; i < box.policy.count; i++) {
     const struct sandbox_path *p = &box.policy.paths[i];
-    const bool fits = !to_write || p->use == SANDBOX_WRITE || p->use == SANDBOX_DEVICE;
-    if (fits && is_below(real, p->path)) return true;
+    const bool is_whole = p->use == SANDBOX_WRITE || (!to_write && p->use == SANDBOX_READ);
+    const bool is_one = p->use == SANDBOX_DEVICE || !to_write;
+    if (is_whole && is_below(real, p->path)) return true;
+    if (is_one && strcmp(real, p->path) == 0) return true;
   }
   return false;
 }

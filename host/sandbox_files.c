@@ -45,6 +45,7 @@ struct beneath {
 } __attribute__((packed));
 
 static const uint64_t rights[] = {
+  [SANDBOX_LIST] = READ_DIR,
   [SANDBOX_READ] = READ_FILE | READ_DIR,
   [SANDBOX_DEVICE] =
     READ_FILE | READ_DIR | WRITE_FILE | TRUNCATE | IOCTL_DEV | MAKE_REG | REMOVE_FILE,

@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 enum sandbox_use {
+  SANDBOX_LIST, /* the names in a folder */
   SANDBOX_READ,
   SANDBOX_DEVICE,
   SANDBOX_WRITE,

@@ -73,6 +73,9 @@ local ATTEMPTS = {
     "may not be written" },
   { "/proc/self/root", "kernel",
     "return io.open('/proc/self/root' .. TOP .. '/fresh', 'w')", "may not be written" },
+  { "a device", "kernel", "return io.open('/dev/ptmx')", "may not be read" },
+  { "shared memory", "kernel", "return io.open('/dev/shm/fresh', 'w')",
+    "may not be written" },
   { "an open descriptor", "kernel", "return io.open('/proc/self/fd/1', 'w')",
     "may not be written" },
   { "os.rename out", "kernel", "return os.rename('run/mine', TOP .. '/fresh')",
@@ -227,6 +230,8 @@ assert(os.rename("run/new", "run/renamed"))
 assert(require("lfs").mkdir("run/below"))
 assert(io.open("data"):read("a") == "data")
 assert(load("return 1")() == 1)
+assert(assert(io.open("/dev/null", "w")):write("x"))
+assert(io.open("/proc/cpuinfo"):read("l"))
 assert(debug.getinfo(1, "S").source == "@script.lua")
 assert(debug.getinfo(print, "S").what == "C")
 local db = assert(require("nclua.sqlite").open("run/results.db", { mode = "rw" }))
