@@ -12,7 +12,8 @@ function TestEmbedded.test_every_name_has_a_source()
       luaunit.assertEquals(text:sub(1, 4), "\127ELF", name)
     elseif name:match("^page:") then
       local begin = text:sub(1, 80):lower() -- a page, or a script with its comment
-      luaunit.assertNotNil(begin:find("^<!doctype html>") or begin:find("/*", 1, true), name)
+      local at = begin:find("^<!doctype html>") or begin:find("/*", 1, true)
+      luaunit.assertNotNil(at, name)
     else
       luaunit.assertTrue(load(text, "=" .. path, "t") ~= nil, name)
     end
