@@ -18,10 +18,18 @@ local SIZES = { "bytes", "size_bytes", "message_bytes", "fragment_bytes" }
 local MOST_SERIES = 8 -- more colours are not told apart
 local MOST_CASES = 60 -- of points, and of bars
 
--- "bytes=8;mode=direct" as names and values; the world is one of them.
+-- "bytes=8;mode=direct" as names and values; the world is one of them. What has no name,
+-- "all_reduce float in", has its place for one; what is in brackets is a remark.
 local function fields_of(case)
-  local fields = { ranks = ("%d"):format(case.world_size) }
-  for name, value in case.case:gmatch("([%w_]+)=([^;%s]+)") do fields[name] = value end
+  local fields, place = { ranks = ("%d"):format(case.world_size) }, 0
+  for word in case.case:gsub("%b()", ""):gmatch("[^;%s]+") do
+    local name, value = word:match("^([%w_]+)=(.+)$")
+    if not name then
+      place = place + 1
+      name, value = ("word%d"):format(place), word
+    end
+    fields[name] = value
+  end
   return fields
 end
 
@@ -144,7 +152,7 @@ local function spread_of(section, metric, cases)
       points[#points + 1] = { i - 1, case.samples[s] / middle }
     end
   end
-  if #points == 0 then return nil end
+  if #points <= #labels then return nil end
   return {
     kind = "points", log = true, title = ("%s: every cycle of %s"):format(section, metric),
     labels = labels, x = "case", y = "of the case's median",
