@@ -1,5 +1,6 @@
 --- nclua runs and nclua compare on real runs: one setting that makes times several times
 --- longer is found, what the difference is comes first, and the exit status tells.
+local files = require("nclua.files")
 local luaunit = require("luaunit")
 local process = require("nclua.process")
 local scratch = require("scratch")
@@ -10,12 +11,28 @@ local function nclua(...)
   return assert(process.run({ NCLUA, ... }, { timeout_s = 120 }))
 end
 
-local function measure(root, id, env)
+local function measure(root, id, cycles, env)
   local result = assert(process.run({ NCLUA, "interview", "--sections", "control",
-    "--ranks", "2", "--cycles", "8", "--control-iterations", "20", "--largest", "1M",
+    "--ranks", "2", "--cycles", cycles, "--control-iterations", "20", "--largest", "1M",
     "--root", root, "--run-id", id, "--backend", "cpu" }, { timeout_s = 120, env = env }))
   luaunit.assertTrue(result.ok, result.stderr)
   return root .. "/logs/interview_details/" .. id
+end
+
+local function need_real_times()
+  luaunit.skipIf(os.getenv("NCLUA_SANITIZER"), "a sanitizer's times are not the program's")
+end
+
+-- Where others use the CPUs, too, a difference may hide; each run says how much they did.
+local function need_quiet(runs)
+  for _, dir in ipairs(runs) do
+    local manifest = assert(files.read(dir .. "/manifest.txt"))
+    local percent = tonumber(manifest:match("\ncpu_of_others_percent=(%d+)\n"))
+    if not percent or percent > 30 then
+      luaunit.skip("others used " .. (percent or "?") .. " percent of the CPUs during "
+        .. dir .. ": whether the difference is found is not looked at")
+    end
+  end
 end
 
 -- A busy machine may hide one size, not all that are large.
@@ -34,19 +51,28 @@ TestCompare = {}
 -- LL moves a flag with every word: of large messages it makes several times the work.
 function TestCompare.test_runs_and_compare()
   local folder <close> = scratch.folder()
-  local a = measure(folder.path, "a", { NCCL_PROTO = "Simple" })
-  local b = measure(folder.path, "b", { NCCL_PROTO = "LL" })
+  local a = measure(folder.path, "a", 40, { NCCL_PROTO = "Simple" })
+  local b = measure(folder.path, "b", 40, { NCCL_PROTO = "LL" })
   local listed = nclua("runs", folder.path)
   luaunit.assertEquals(listed.stderr, "")
   luaunit.assertStrMatches(listed.stdout,
     "chapter +run .*\ninterview  a .* cpu .* 2%.%d+%.%d+ +2 +ok .*\ninterview  b .*\n")
 
-  local page = folder.path .. "/c.html"
-  local argv = { "compare", a, b .. "/results.db", "--margin", "20%", "--html",
-    page }
+  local argv = { "compare", a, a, "--margin", "1%", "--fail-if-slower", "0%" }
   local result = nclua(table.unpack(argv))
+  luaunit.assertEquals(result.exit_code, 0)
+  luaunit.assertStrContains(result.stdout, "Settings: no difference")
+  luaunit.assertStrContains(result.stdout, "0 faster, 0 slower")
+  luaunit.assertEquals(nclua("compare", a .. "," .. a, b).exit_code, 0)
+
+  local page = folder.path .. "/c.html"
+  argv = { "compare", a, b .. "/results.db", "--margin", "20%", "--html",
+    page }
+  result = nclua(table.unpack(argv))
   luaunit.assertEquals(result.stderr, "")
   luaunit.assertStrMatches(result.stdout, ".*variable +NCCL_PROTO +Simple +LL\n.*")
+  need_real_times()
+  need_quiet({ a, b })
   large_are_slower(result.stdout)
   luaunit.assertNil(result.stdout:match("bytes=1048576 [^\n]-faster\n"))
 
@@ -59,23 +85,17 @@ function TestCompare.test_runs_and_compare()
   luaunit.assertStrMatches(result.stderr, "nclua compare: %d+ rows slower by more than 5%%,"
     .. " the most: control, .*\n")
   luaunit.assertStrContains(result.stdout, "| variable | NCCL_PROTO | Simple | LL |")
-
-  argv = { "compare", a, a, "--margin", "1%", "--fail-if-slower", "0%" }
-  result = nclua(table.unpack(argv))
-  luaunit.assertEquals(result.exit_code, 0)
-  luaunit.assertStrContains(result.stdout, "Settings: no difference")
-  luaunit.assertStrContains(result.stdout, "0 faster, 0 slower")
-  luaunit.assertEquals(nclua("compare", a .. "," .. a, b).exit_code, 0)
 end
 
 -- Three kinds of starts in turns, two of them of the same thing. Seven a side is what level
 -- 0.01 among 16 rows asks for.
 function TestCompare.test_starts_in_turns()
+  need_real_times()
   local folder <close> = scratch.folder()
   local sides = { A = {}, B = {}, C = {} }
   for i = 1, 7 do
     for name, runs in pairs(sides) do
-      runs[i] = measure(folder.path, name .. i, { NCCL_PROTO = name == "B" and "LL"
+      runs[i] = measure(folder.path, name .. i, 8, { NCCL_PROTO = name == "B" and "LL"
         or "Simple" })
     end
   end
@@ -89,8 +109,10 @@ function TestCompare.test_starts_in_turns()
   luaunit.assertStrContains(same, "0 faster, 0 slower, 16 no evidence, 0 not comparable")
   luaunit.assertStrContains(same, "beyond a margin of 5%")
   local other = compare("B")
-  large_are_slower(other)
   luaunit.assertStrContains(other, ": 0 faster, ")
+  need_quiet(sides.A)
+  need_quiet(sides.B)
+  large_are_slower(other)
 end
 
 TestUsage = {}
