@@ -1,5 +1,6 @@
 --- The interview labs end to end, in a few cycles of small messages: every file and column,
 --- and the statistics computed again from the raw rows.
+local children = require("children")
 local csv = require("nclua.csv")
 local cuda = require("nclua.cuda")
 local files = require("nclua.files")
@@ -357,14 +358,6 @@ function TestInterview.test_small_worlds_say_so()
   for _, row in ipairs(rows) do luaunit.assertEquals(row.world_size, 2) end
   luaunit.assertEquals(rows[8].requested_world_size, 4)
   luaunit.assertFalse(files.exists(dir .. "/async_summary.csv"))
-end
-
--- The ranks of a chapter that runs, from Linux's list of children.
-local function children(pid)
-  local text = files.read(("/proc/%d/task/%d/children"):format(pid, pid)) or ""
-  local pids = {}
-  for word in text:gmatch("%d+") do pids[#pids + 1] = word end
-  return pids
 end
 
 function TestInterview.test_a_killed_rank_ends_the_run()

@@ -1,6 +1,7 @@
 --- perf end to end: its text as others read it, right and wrong data for every collective,
 --- what each row says, and runs that are cut short.
 local cjson = require("cjson")
+local children = require("children")
 local csv = require("nclua.csv")
 local cuda = require("nclua.cuda")
 local files = require("nclua.files")
@@ -335,14 +336,6 @@ function TestPerf.test_a_hang_is_explained()
   luaunit.assertStrMatches(result.stderr:match("([^\n]*)\n$"),
     "perf: .*; evidence: " .. dir)
   luaunit.assertNotNil(result.stdout:find("\n +8 +2 +float"), "finished rows are there")
-end
-
--- The ranks of a chapter that runs, from Linux's list of children.
-local function children(pid)
-  local text = files.read(("/proc/%d/task/%d/children"):format(pid, pid)) or ""
-  local pids = {}
-  for word in text:gmatch("%d+") do pids[#pids + 1] = word end
-  return pids
 end
 
 local LONG = { "-b", 8, "-e", "64K", "-f", 2, "-N", 400, "-g", 2, "--witness", "none",
