@@ -1,5 +1,7 @@
 #include "plugins/trace/session.h"
 
+#include "plugins/expand.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -37,33 +39,12 @@ int64_t session_global_tid(const struct session *s) {
   return session_tid(s, tid);
 }
 
-int session_expand(const char *pattern, char *path, size_t size) {
-  char host[256] = "";
-  gethostname(host, sizeof host - 1);
-  host[strcspn(host, ".")] = '\0';
-  size_t used = 0;
-  for (const char *p = pattern; *p; p++) {
-    int n;
-    const int is_escape = *p == '%' && (p[1] == 'h' || p[1] == 'p');
-    if (!is_escape)
-      n = snprintf(path + used, size - used, "%c", *p);
-    else if (*++p == 'h')
-      n = snprintf(path + used, size - used, "%s", host);
-    else
-      n = snprintf(path + used, size - used, "%d", (int)getpid());
-    if (n < 0 || (size_t)n >= size - used) return -1;
-    used += (size_t)n;
-  }
-  path[used] = '\0';
-  return 0;
-}
-
 int session_name(const char *pattern, char *path, size_t size) {
   char with_pid[4096];
-  if (strstr(pattern, "%p")) return session_expand(pattern, path, size);
+  if (strstr(pattern, "%p")) return expand_pattern(pattern, path, size);
   const char *name = strrchr(pattern, '/'), *dot = strrchr(name ? name : pattern, '.');
   const size_t stem = dot ? (size_t)(dot - pattern) : strlen(pattern);
   const int n =
     snprintf(with_pid, sizeof with_pid, "%.*s.%%p%s", (int)stem, pattern, dot ? dot : "");
-  return n < (int)sizeof with_pid ? session_expand(with_pid, path, size) : -1;
+  return n < (int)sizeof with_pid ? expand_pattern(with_pid, path, size) : -1;
 }

@@ -24,11 +24,7 @@ int64_t session_global_tid(const struct session *session);
 /* The id of a thread of this process that has the number `tid`. */
 int64_t session_tid(const struct session *session, uint32_t tid);
 
-/* A path's %h becomes the host up to its first dot, %p the process: as NCCL_DEBUG_FILE. -1
-   if it is too long. */
-int session_expand(const char *pattern, char *path, size_t size);
-
-/* The same for a name that many processes inherit: without %p it gets one, before its
+/* expand_pattern for a name that many processes inherit: without %p it gets one, before its
    ending. */
 int session_name(const char *pattern, char *path, size_t size);
 

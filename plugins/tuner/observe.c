@@ -1,5 +1,7 @@
 #include "plugins/tuner/observe.h"
 
+#include "plugins/expand.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -21,27 +23,6 @@ static struct {
 } book = {.lock = PTHREAD_MUTEX_INITIALIZER,
           .filled = PTHREAD_COND_INITIALIZER,
           .drained = PTHREAD_COND_INITIALIZER};
-
-/* Like NCCL_DEBUG_FILE: %h is the host up to the first dot, %p the process. */
-static int expand(const char *pattern, char *path, size_t size) {
-  char host[256] = "";
-  gethostname(host, sizeof host - 1);
-  host[strcspn(host, ".")] = '\0';
-  size_t used = 0;
-  for (const char *p = pattern; *p; p++) {
-    int n;
-    bool is_escape = *p == '%' && (p[1] == 'h' || p[1] == 'p');
-    if (!is_escape)
-      n = snprintf(path + used, size - used, "%c", *p);
-    else if (*++p == 'h')
-      n = snprintf(path + used, size - used, "%s", host);
-    else
-      n = snprintf(path + used, size - used, "%d", (int)getpid());
-    if (n < 0 || (size_t)n >= size - used) return -1;
-    used += (size_t)n;
-  }
-  return 0;
-}
 
 static void print_header(void) {
   fputs("collective,bytes,ranks,nodes,ops,registered,channels,outcome,algorithm,protocol",
@@ -111,7 +92,7 @@ static void *write_all(void *unused) {
 
 static int open_file(const char *pattern, char *why, size_t size) {
   char path[PATH];
-  if (expand(pattern, path, sizeof path)) {
+  if (expand_pattern(pattern, path, sizeof path)) {
     snprintf(why, size, "the path '%.64s...' is too long", pattern);
     return -1;
   }

@@ -1,6 +1,7 @@
 /* Records of every CUPTI version become rows; what is given comes into the file, whole, in
    order, and within the bound of memory. */
 
+#include "plugins/expand.h"
 #include "plugins/trace/decode.h"
 #include "plugins/trace/demangle.h"
 #include "plugins/trace/pack.h"
@@ -360,10 +361,10 @@ static void test_replaces_only_traces(void **state) {
 static void test_expands_paths(void **state) {
   (void)state;
   char out[128], expected[128];
-  assert_int_equal(session_expand("a%%b-%p.db", out, sizeof out), 0);
+  assert_int_equal(expand_pattern("a%%b-%p.db", out, sizeof out), 0);
   snprintf(expected, sizeof expected, "a%%%%b-%d.db", (int)getpid());
   assert_string_equal(out, expected);
-  assert_int_equal(session_expand("%p%p%p%p%p%p%p%p%p%p%p%p", out, 8), -1);
+  assert_int_equal(expand_pattern("%p%p%p%p%p%p%p%p%p%p%p%p", out, 8), -1);
 }
 
 int main(void) {
